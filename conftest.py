@@ -4,7 +4,7 @@ import pytest
 from hypothesis import settings
 
 from baldur.inference import inner_folds
-from baldur.paper.meanfield import run as mean_field_run
+from baldur.paper import run as mean_field_run
 
 # How long an example takes depends on the machine; no test here is about time.
 settings.register_profile("baldur", deadline=None)

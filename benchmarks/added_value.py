@@ -38,9 +38,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from baldur import MultiView
 from baldur.evaluation import added_value, make_model, nested_cv
-from baldur.evaluation.added_value.comparisons import ADDED, ViewComparison
-from baldur.evaluation.added_value.differences import compare_view_sets
-from baldur.evaluation.clinical.resampled import Resampled
+from baldur.evaluation.clinical.held_out import Resampled
+from baldur.evaluation.view_differences import ADDED, ViewComparison, compare_view_sets
 
 PEOPLE, SHARE, AUC = 150, 0.4, 0.75
 WIDTHS = {"clinical": 3, "second": 10}

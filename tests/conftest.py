@@ -7,7 +7,7 @@ import pytest
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap
 from baldur.inference import inner_folds
-from baldur.paper.meanfield import run as mean_field_run
+from baldur.paper import run as mean_field_run
 
 ROOT = Path(__file__).resolve().parents[1]
 

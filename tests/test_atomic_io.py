@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from baldur import atomic_io
-from baldur.atomic_io import (
+from baldur.core import atomic_io
+from baldur.core.atomic_io import (
     atomic_file,
     check_writable,
     folder_lock,
@@ -158,7 +158,7 @@ def test_a_link_in_place_of_an_unfinished_set_is_removed_and_its_target_left_alo
 
 HOLD = """
 import sys, time
-from baldur.atomic_io import folder_lock
+from baldur.core.atomic_io import folder_lock
 with folder_lock(sys.argv[1]) as held:
     print(held, flush=True)
     time.sleep(60)

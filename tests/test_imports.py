@@ -1,7 +1,7 @@
 """The import graph: parts in one order, no upward import, no circle, nothing private of others.
 
-Imports by name (``import_module("baldur.saving")``) count as imports. The only way for a lower part
-to call a higher one is a hook, which the top-level package registers; see `baldur.hooks`.
+Imports by name (``import_module("baldur.saving")``) count as imports. A method that saves, draws or
+reports may import a later part within the method; `LATER` lists all of them.
 
 ``python tests/test_imports.py`` prints the graph.
 """
@@ -11,26 +11,16 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from importlib import import_module
 from pathlib import Path
 
 import pytest
-
-import baldur
 
 PACKAGE = Path(__file__).parents[1] / "src" / "baldur"
 
 # A part is a module or package directly below baldur. It may import those before it.
 ORDER = (
-    "hooks",
     "exceptions",
-    "optional",
-    "parameters",
-    "types",
-    "atomic_io",
-    "safety",
-    "state",
-    "model_catalog",
+    "core",
     "views",
     "preparation",
     "io",
@@ -48,6 +38,16 @@ ORDER = (
     "reproduction",
     "cli",
 )
+
+# Methods that import a later part when they are called.
+LATER = {
+    ("baldur.estimators.base", "save", "baldur.saving"),
+    ("baldur.estimators.base", "card", "baldur.saving.card"),
+    ("baldur.estimators.base", "report", "baldur.report"),
+    ("baldur.evaluation.result", "report", "baldur.report"),
+    ("baldur.evaluation.added_value", "summary", "baldur.report.added_value"),
+    ("baldur.evaluation.added_value", "plot", "baldur.plots"),
+}
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,32 @@ def part_of(module):
 
 
 @cache
-def imports():
+def all_imports():
     # The top of the package imports its parts when they are first used, which is not an edge.
     return [found for module in trees() if module != "baldur" for found in imports_of(module)]
+
+
+@cache
+def later():
+    """Return the imports of `LATER`, which are in the code."""
+    lines = {
+        (module, node.name): (node.lineno, node.end_lineno)
+        for module in {module for module, _, _ in LATER}
+        for node in ast.walk(trees()[module])
+        if isinstance(node, ast.FunctionDef)
+    }
+    return {
+        i: (module, method, target)
+        for i in all_imports()
+        for module, method, target in LATER
+        if (i.source, i.target) == (module, target)
+        and lines[module, method][0] < i.line <= lines[module, method][1]
+    }
+
+
+@cache
+def imports():
+    return [i for i in all_imports() if i not in later()]
 
 
 def between():
@@ -187,21 +210,8 @@ def test_names_of_imported_modules_are_written_in_full():
     assert not wrong, "\n".join(wrong)
 
 
-def calls_of(function):
-    """Return the first arguments of all calls of a function, with the module of each."""
-    return [
-        (module, node.args[0].value if isinstance(node.args[0], ast.Constant) else None)
-        for module, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == function
-    ]
-
-
-def test_hooks_are_registered_by_the_top_alone_and_all_of_them_are_called():
-    assert {module for module, _ in calls_of("register_hook")} == {"baldur"}
-    assert {name for _, name in calls_of("call_hook")} == set(baldur._HOOKS)
-    for module, name in baldur._HOOKS.values():
-        assert callable(getattr(import_module(module), name))
+def test_every_method_that_imports_a_later_part_is_listed_and_does():
+    assert set(later().values()) == LATER
 
 
 def test_the_top_is_used_for_its_version_and_location_alone():

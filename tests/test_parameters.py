@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from baldur.baselines import BASELINES
-from baldur.exceptions import InputError
-from baldur.parameters import (
+from baldur.core.parameters import (
     FRACTION,
     NON_NEGATIVE,
     POSITIVE,
@@ -17,6 +16,7 @@ from baldur.parameters import (
     one_of,
     optional,
 )
+from baldur.exceptions import InputError
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,8 @@ def _default(param):
 
 def study_file():
     """Return the page of the study file."""
-    from baldur.study import TEMPLATE, study_schema
+    from baldur.study import study_schema
+    from baldur.study.template import TEMPLATE
 
     schema = study_schema()
     known = schema["$defs"]
@@ -193,7 +194,7 @@ def _range(value):
 
 def results():
     """Return the page of the results folder."""
-    from baldur.evaluation.tables.results_reader import TABLES
+    from baldur.evaluation.results_reader import TABLES
     from baldur.study.write_results import FILES
 
     kinds = {"text": "text", "number": "number", "share": "from 0 to 1", "count": "whole number",

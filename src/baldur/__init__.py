@@ -10,15 +10,12 @@ The usual names are here: `BaldurClassifier`, `BaldurRegressor`, `PaperClassifie
 are imported when they are first used, so ``import baldur`` is enough to write
 ``baldur.io.read_table`` and takes almost no time by itself.
 
-This module imports nothing but `baldur.hooks` at first. ``docs/develop/architecture.md`` has the
+This module imports no part at first. ``docs/develop/architecture.md`` has the
 order of the parts; no part imports a later one.
 """
 
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from baldur.hooks import register_hook
 
 if TYPE_CHECKING:
     from baldur import (
@@ -64,15 +61,6 @@ _HOMES = {
     "load": "baldur.saving",
     "save": "baldur.saving",
 }
-# Functions that methods of lower parts call; `baldur.hooks` says why they are listed here.
-_HOOKS = {
-    "save": ("baldur.saving", "save"),
-    "make_card": ("baldur.saving.cards", "make_card"),
-    "added_value_text": ("baldur.report.added_value", "added_value_text"),
-    "added_value_figure": ("baldur.plots", "AddedValueDisplay"),
-    "report_model": ("baldur.report", "report_model"),
-    "report_result": ("baldur.report", "report_result"),
-}
 
 __all__ = [
     "BaldurClassifier",
@@ -104,15 +92,6 @@ def __getattr__(name: str) -> Any:
         # Stored in the module, so that the next access does not come here.
         return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
     raise AttributeError(f"module 'baldur' has no attribute {name!r}")
-
-
-def _call(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Import a part and call one of its functions."""
-    return getattr(import_module(module), name)(*args, **kwargs)
-
-
-for _hook, _home in _HOOKS.items():
-    register_hook(_hook, partial(_call, *_home))
 
 
 def __dir__() -> list[str]:

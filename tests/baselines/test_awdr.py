@@ -5,7 +5,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from baldur.baselines import AWDRClassifier
-from baldur.baselines.paper.awdr import fit_awdr, neighbour_votes
+from baldur.baselines.awdr import fit_awdr, neighbour_votes
 
 
 def literal_awdr(X, Y, g, rounds):

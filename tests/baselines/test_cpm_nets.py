@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from baldur.baselines import CPMNetsClassifier
-from baldur.baselines.paper.cpm_nets import adam_latent, class_similarity, fit_cpm, solve_latent
-from baldur.baselines.shared.reduction import reduce_gram
+from baldur.baselines.cpm_nets import adam_latent, class_similarity, fit_cpm, solve_latent
+from baldur.baselines.reduction import reduce_gram
 from baldur.views import MultiView
 
 torch = pytest.importorskip("torch")

@@ -5,11 +5,10 @@ import pytest
 from sklearn.linear_model import Lasso
 from sklearn.svm import SVC
 
-from baldur.baselines import LassoMkSVMClassifier
-from baldur.baselines.paper import lasso_mksvm
-from baldur.baselines.paper.lasso_mksvm import fit_mkl, lasso_support, simplex_grid
-from baldur.baselines.shared.base import Block
-from baldur.baselines.shared.working_set import solve_on_working_set
+from baldur.baselines import LassoMkSVMClassifier, lasso_mksvm
+from baldur.baselines.base import Block
+from baldur.baselines.lasso_mksvm import fit_mkl, lasso_support, simplex_grid
+from baldur.baselines.linear import solve_on_working_set
 from baldur.preparation import Preparation
 from baldur.views import MultiView
 

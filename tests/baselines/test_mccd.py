@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from baldur.baselines import MCCDClassifier
-from baldur.baselines.paper.mccd import fit_mccd, update_view
-from baldur.baselines.shared.reduction import reduce_gram
+from baldur.baselines.mccd import fit_mccd, update_view
+from baldur.baselines.reduction import reduce_gram
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError
 

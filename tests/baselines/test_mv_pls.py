@@ -5,7 +5,7 @@ import pytest
 from sklearn.cross_decomposition import PLSRegression
 
 from baldur.baselines import MVPLSClassifier
-from baldur.baselines.paper.mv_pls import fit_pls
+from baldur.baselines.mv_pls import fit_pls
 from baldur.views import MultiView
 
 

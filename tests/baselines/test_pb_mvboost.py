@@ -5,12 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from baldur.baselines import PBMVBoostClassifier
-from baldur.baselines.paper.pb_mvboost import (
-    SILENT,
-    c_bound_terms,
-    fit_pb_mvboost,
-    optimise_views,
-)
+from baldur.baselines.pb_mvboost import SILENT, c_bound_terms, fit_pb_mvboost, optimise_views
 
 
 @pytest.fixture

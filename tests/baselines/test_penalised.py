@@ -10,10 +10,9 @@ from baldur.baselines import (
     L1SVMClassifier,
     RidgeLogisticClassifier,
 )
-from baldur.baselines.additional import elastic_net
-from baldur.baselines.additional.elastic_net import fit_elastic_net
-from baldur.baselines.paper import lsvm_l1
-from baldur.baselines.shared.working_set import solve_on_working_set
+from baldur.baselines import linear as elastic_net
+from baldur.baselines import linear as lsvm_l1
+from baldur.baselines.linear import fit_elastic_net, solve_on_working_set
 from baldur.exceptions import InputError, NotConvergedWarning
 from preparation.literal import literal
 

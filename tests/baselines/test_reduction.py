@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baldur.baselines import MCCDClassifier
-from baldur.baselines.shared.reduction import count_components, reduce_block, reduce_gram
+from baldur.baselines.reduction import count_components, reduce_block, reduce_gram
 from baldur.exceptions import InputError
 from baldur.views import MultiView
 

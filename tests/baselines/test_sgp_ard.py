@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from baldur.baselines import SGPARDClassifier
-from baldur.baselines.paper.sgp_ard import memory_needed
-from baldur.baselines.paper.sgp_bound import fit_sgp
+from baldur.baselines.sgp_ard import fit_sgp, memory_needed
 from baldur.exceptions import InputError
 from preparation.literal import literal
 
@@ -115,7 +114,7 @@ def test_relevance_ranks_signal_columns(common):
 
 
 def test_memory_is_stated_and_refused(common, monkeypatch):
-    from baldur.baselines.shared import dense
+    from baldur.baselines import base as dense
 
     mv, y = common(0, n=60, dims=(5, 30, 5))
     monkeypatch.setattr(dense, "available_memory", lambda: 1000)

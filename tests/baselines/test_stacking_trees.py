@@ -10,8 +10,8 @@ from baldur.baselines import (
     PriorClassifier,
     StackingClassifier,
 )
-from baldur.baselines.additional.stacking import fit_stack, out_of_fold
-from baldur.baselines.shared import dense
+from baldur.baselines import base as dense
+from baldur.baselines.stacking import fit_stack, out_of_fold
 from baldur.exceptions import InputError
 from baldur.views import MultiView
 

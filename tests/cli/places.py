@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from baldur.atomic_io import LOCK
 from baldur.cli import main
+from baldur.core.atomic_io import LOCK
 from baldur.exceptions import UnfinishedError
 from baldur.study import evaluate_study, load_study
 from baldur.study.output_folder import MARK

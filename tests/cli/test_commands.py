@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.cli.screen import Screen, _interval, _p
+from baldur.core.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.evaluation import Progress
-from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.study import load_study, study_schema
-from baldur.study.examples.template import TEMPLATE
+from baldur.study.template import TEMPLATE
 from baldur.study.toml_file import toml_text
 
 COMMANDS = ["init", "evaluate", "fit", "predict", "report", "demo", "models", "simulate"]

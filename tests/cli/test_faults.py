@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.evaluation.engine.scratch_folder import ScratchFolder
+from baldur.evaluation.shared_data import ScratchFolder
 from baldur.exceptions import OutputError
 from baldur.report import build
 from baldur.saving import load_model, save_model

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baldur.evaluation.engine.scratch_folder import remove_orphans
+from baldur.evaluation.shared_data import remove_orphans
 from cli.places import forked, hidden, jobs_in, results, wait_for_jobs
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baldur.datasets import make_adni_like
-from baldur.datasets.brain_grid import FULL_VOXELS, make_grid
+from baldur.datasets.adni import FULL_VOXELS, make_grid
 from baldur.exceptions import InputError
 
 IMAGES = ["t1_intensity", "grey_matter"]

@@ -8,7 +8,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.pipeline import make_pipeline
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
-from baldur.estimators.save_mixins import OnnxModel
+from baldur.estimators.base import OnnxModel
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from baldur import BaldurClassifier
-from baldur.estimators import progress
-from baldur.estimators.progress import Reporter, duration
+from baldur.estimators import default_fit as progress
+from baldur.estimators.default_fit import Reporter, duration
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from baldur import MultiView
 from baldur.evaluation import added_value, make_model, metric_differences, nested_cv
-from baldur.evaluation.added_value.comparisons import view_comparisons
-from baldur.evaluation.added_value.detectable import (
+from baldur.evaluation.view_differences import (
     auc_error,
     detectable_auc,
     detectable_r2,
+    outcome_of,
     quantiles,
     r2_error,
+    view_comparisons,
 )
-from baldur.evaluation.added_value.differences import outcome_of
 from baldur.exceptions import InputError
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

@@ -9,13 +9,13 @@ from sklearn.svm import LinearSVC
 
 from baldur import Preparation
 from baldur.baselines import BASELINES, ForestClassifier
+from baldur.core.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.datasets import make_multiview
 from baldur.evaluation import make_model, nested_cv
-from baldur.evaluation.engine.job import predict_rows
+from baldur.evaluation.jobs import predict_rows
 from baldur.evaluation.metrics import Predicted, score
 from baldur.evaluation.models import Model, known_models
 from baldur.exceptions import InputError
-from baldur.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.views import MultiView
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

@@ -10,17 +10,16 @@ import pytest
 
 import baldur
 from baldur.datasets import make_multiview
-from baldur.evaluation import nested_cv
-from baldur.evaluation.engine import shared_data
-from baldur.evaluation.engine.job_store import JobStore
-from baldur.evaluation.engine.shared_data import SharedData, unpack_data
+from baldur.evaluation import nested_cv, shared_data
+from baldur.evaluation.job_store import JobStore
+from baldur.evaluation.shared_data import SharedData, unpack_data
 from baldur.exceptions import InputError, OutputError, StudyError
 from baldur.views import MultiView
 from evaluation import spies
 
 distributed = pytest.importorskip("distributed")
 
-from baldur.evaluation.engine import dask_runner  # noqa: E402 needs distributed
+from baldur.evaluation import dask_runner  # noqa: E402 needs distributed
 
 SOURCE = Path(baldur.__file__).parents[1]
 MODELS = {"Ridge logistic": {"C": [0.1, 1.0]}, "Dummy": None, "broken": spies.Fails()}

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 from sklearn.model_selection import KFold
 
-from baldur.evaluation.permute_labels import permute_labels
-from baldur.evaluation.tables.model_tests import (
+from baldur.evaluation.jobs import permute_labels
+from baldur.evaluation.metric_table import (
     compare_pairs,
     corrected_t_test,
     holm,

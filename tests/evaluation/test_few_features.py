@@ -9,9 +9,9 @@ from sklearn.metrics import log_loss, r2_score
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
-from baldur.evaluation.engine.tasks import seed_of
+from baldur.evaluation.jobs import seed_of
 from baldur.evaluation.models import Model
-from baldur.evaluation.tables.few_features import AS_SELECTED, FIGURES
+from baldur.evaluation.predictions import AS_SELECTED, FIGURES
 from baldur.inference import inner_folds
 
 pytestmark = [

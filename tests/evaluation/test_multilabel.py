@@ -20,12 +20,11 @@ from baldur.evaluation import (
 )
 from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.evaluation.design import open_comparison
-from baldur.evaluation.label_folds import label_strata
+from baldur.evaluation.jobs import permute_labels
 from baldur.evaluation.label_matrix import read_label_matrix
+from baldur.evaluation.metric_table import compare_pairs
 from baldur.evaluation.multilabel import ONE_AT_A_TIME
-from baldur.evaluation.permute_labels import permute_labels
-from baldur.evaluation.splits import FoldPlan
-from baldur.evaluation.tables.model_tests import compare_pairs
+from baldur.evaluation.splits import FoldPlan, label_strata
 from baldur.exceptions import InputError, UnfinishedError
 
 NAMES = ["stroke", "fall", "pain"]
@@ -130,7 +129,7 @@ def test_a_joint_model_is_fitted_once_to_all_outcomes(cohort, split):
 
 def fitted_like(several, X, Y, train):
     """Fit the model of a comparison with the seed that its only fold has."""
-    from baldur.evaluation.engine.tasks import seed_of
+    from baldur.evaluation.jobs import seed_of
 
     comparison = several.comparison
     seed = seed_of(comparison, comparison.models[0], 0, several.folds[0])

@@ -13,10 +13,10 @@ from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.datasets import make_biofind_like, make_multiview
 from baldur.evaluation import NestedResult, evaluate_predictions, nested_cv
-from baldur.evaluation.clinical import resampled
+from baldur.evaluation.clinical import held_out as resampled
+from baldur.evaluation.formatting import _mean_pm_sd
+from baldur.evaluation.metric_table import FEATURES, recompute_table
 from baldur.evaluation.splits import FoldPlan
-from baldur.evaluation.tables.formatting import _mean_pm_sd
-from baldur.evaluation.tables.table import FEATURES, recompute_table
 from baldur.exceptions import InputError, NoSignalWarning, StudyError
 from evaluation import spies
 
@@ -120,7 +120,7 @@ def test_one_and_two_processes_give_the_same_bytes(sim, written):
 def test_large_views_give_the_same_bytes_with_two_processes(monkeypatch):
     """Arrays above the limit are mapped from a file, in this process as in the others."""
     cohort = make_biofind_like(scale=0.002, random_state=0)
-    monkeypatch.setattr("baldur.evaluation.engine.shared_data.MAP_BYTES", 10_000)
+    monkeypatch.setattr("baldur.evaluation.shared_data.MAP_BYTES", 10_000)
     keywords = {"outer": 2, "inner": 2}
     models = {"LSVM-l1": {"c_ratio": [3.0, 10.0]}, "PCA-AWDR": {"g": [0.1, 1.0]}}
     one, two = (nested_cv(models, cohort.data, cohort.target, n_jobs=n, **keywords) for n in (1, 2))

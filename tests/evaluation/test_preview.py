@@ -10,8 +10,8 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluation import Design, Progress, preview
 from baldur.evaluation.design import open_comparison
-from baldur.evaluation.engine.job import Job
-from baldur.evaluation.engine.job_store import Outcome
+from baldur.evaluation.job_store import Outcome
+from baldur.evaluation.jobs import Job
 from baldur.evaluation.preview import _at_width, _relative_cost
 
 RIDGE = type(BASELINES["Ridge logistic"].make())

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 import baldur
-from baldur.evaluation.engine import scratch_folder
-from baldur.evaluation.engine.scratch_folder import ScratchFolder, remove_orphans
+from baldur.evaluation import shared_data as scratch_folder
+from baldur.evaluation.shared_data import ScratchFolder, remove_orphans
 
 SOURCE = Path(baldur.__file__).parents[1]
 # The module without its package, which imports everything that a study may need.
 HOLD = f"""
 import os, sys, time, types
-for name in ("baldur.evaluation", "baldur.evaluation.engine"):
+for name in ("baldur.evaluation", "baldur.evaluation.run"):
     package = sys.modules[name] = types.ModuleType(name)
     package.__path__ = [{str(Path(scratch_folder.__file__).parent)!r}]
-from baldur.evaluation.engine.scratch_folder import ScratchFolder
+from baldur.evaluation.shared_data import ScratchFolder
 held = ScratchFolder()
 (held.path / "data").write_text("cells")
 print(os.getpid(), held.path, flush=True)

@@ -10,12 +10,12 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.estimators import default_fit
 from baldur.evaluation import SideBySide, nested_cv
+from baldur.evaluation.fitted_model import weights_of
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.selection.fitted_model import weights_of
 from baldur.exceptions import InputError
-from baldur.preparation.steps.variants import VariantFilter
+from baldur.preparation.column_filters import VariantFilter
 from baldur.views import MultiView
-from baldur.views.replace_columns import select_columns
+from baldur.views.container import select_columns
 from evaluation import spies
 
 

@@ -1,31 +1,22 @@
 """Results are found by what they depend on, and a damaged file is as good as none."""
 
-import shutil
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-from baldur import BaldurClassifier
-from baldur.atomic_io import folder_lock
-from baldur.baselines import CPMNetsClassifier, RidgeLogisticClassifier, SGPARDClassifier
+from baldur.core.atomic_io import folder_lock
 from baldur.datasets import make_multiview
-from baldur.evaluation import nested_cv
-from baldur.evaluation.engine import code_hash as code_hash_module
-from baldur.evaluation.engine import shared_data
-from baldur.evaluation.engine.code_hash import PACKAGE, code_hash, imported_modules, package_hash
-from baldur.evaluation.engine.job_store import (
+from baldur.evaluation import nested_cv, shared_data
+from baldur.evaluation.job_store import (
     JobStore,
     Outcome,
     _digest,
     fingerprint,
     job_key,
     libraries,
+    package_hash,
 )
-from baldur.evaluation.engine.shared_data import SharedData, open_data
+from baldur.evaluation.shared_data import SharedData, open_data
 from baldur.views import MultiView
 
 
@@ -130,117 +121,10 @@ def test_keys_see_the_libraries(monkeypatch, tmp_path):
     counts = []
     for changed in (None, *real):
         here = {**real, changed: "other"} if changed else real
-        monkeypatch.setattr("baldur.evaluation.engine.run.libraries", lambda here=here: here)
+        monkeypatch.setattr("baldur.evaluation.run.libraries", lambda here=here: here)
         nested_cv({"Dummy": None}, sim.data, sim.target, outer=2, store=tmp_path)
         counts.append(len(list(tmp_path.glob("*/*.job"))))
     assert counts == [2 * (i + 1) for i in range(len(real) + 1)]
-
-
-@pytest.fixture
-def package(monkeypatch, tmp_path):
-    """Return a copy of the sources that the hash of code is computed from."""
-    copy = tmp_path / "baldur"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr("baldur.evaluation.engine.code_hash.PACKAGE", copy)
-    forget_code()
-    yield copy
-    forget_code()
-
-
-def forget_code():
-    for name in ("_hash_of", "_imports", "_extras", "_file_of"):
-        getattr(code_hash_module, name).cache_clear()
-
-
-def test_versions_of_optional_libraries_concern_the_models_that_import_them(monkeypatch):
-    models = SGPARDClassifier(), CPMNetsClassifier(), RidgeLogisticClassifier(), BaldurClassifier()
-    before = [code_hash(model) for model in models]
-    monkeypatch.setattr(code_hash_module, "version", lambda library: f"another {library}")
-    forget_code()
-    after = [code_hash(model) for model in models]
-    forget_code()
-    assert [a != b for a, b in zip(after, before, strict=True)] == [True, True, False, False]
-    assert "another gpytorch" in after[0]
-    assert "another torch" in after[1]
-
-
-@pytest.mark.parametrize(
-    ("changed", "baseline", "default"),
-    [
-        ("report/page.py", False, False),
-        ("baselines/paper/mv_pls.py", False, False),
-        ("baselines/additional/ridge_logistic.py", True, False),
-        ("baselines/shared/base.py", True, False),
-        ("inference/stacking.py", False, True),
-        ("model/posterior.py", False, True),
-        ("evaluation/engine/job.py", True, True),
-        ("evaluation/metrics.py", True, True),
-        ("preparation/scaling.py", True, True),
-        ("views/container.py", True, True),
-    ],
-)
-def test_a_change_of_code_concerns_the_models_that_run_it(package, changed, baseline, default):
-    models = RidgeLogisticClassifier(), BaldurClassifier()
-    before = [code_hash(model) for model in models]
-    file = package / changed
-    file.write_text(file.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
-    forget_code()
-    assert [code_hash(m) != old for m, old in zip(models, before, strict=True)] == [
-        baseline,
-        default,
-    ]
-
-
-def test_the_code_of_a_model_within_another_counts(package):
-    inner, alone = make_pipeline(BaldurClassifier()), BaldurClassifier()
-    before = code_hash(inner)
-    file = package / "inference" / "stacking.py"
-    file.write_text("# changed\n", encoding="utf-8")
-    forget_code()
-    assert code_hash(inner) != before
-    assert code_hash(alone) == code_hash(inner)
-
-
-class Mine(BaldurClassifier):
-    """A user's own class."""
-
-
-def test_classes_of_others_count_as_running_the_whole_package(package):
-    models = Mine(), make_pipeline(Mine())
-    before = [code_hash(model) for model in models]
-    file = package / "inference" / "stacking.py"
-    file.write_text("# changed\n", encoding="utf-8")
-    forget_code()
-    assert all(code_hash(m) != old for m, old in zip(models, before, strict=True))
-
-
-@pytest.mark.parametrize(
-    "model",
-    ["estimators.classifier.BaldurClassifier", "paper.estimators.PaperClassifier",
-     "baselines.paper.mv_pls.MVPLSClassifier"],
-)  # fmt: skip
-def test_every_module_that_a_fit_imports_counts(model):
-    """All modules that a process loads to fit and predict are among those that the hash reads.
-
-    Packages are left out: their ``__init__`` is loaded with any of their modules.
-    """
-    module, name = f"baldur.{model}".rsplit(".", 1)
-    program = (
-        "import sys, numpy as np, pandas as pd\n"
-        f"from {module} import {name} as Model\n"
-        "X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=list('abc'))\n"
-        "y = (X['a'] > 0).to_numpy().astype(int)\n"
-        "Model().fit(X, y).predict(X)\n"
-        "loaded = [m for m in sys.modules.items() if m[0].startswith('baldur.')]\n"
-        "print(*(n for n, m in loaded if not hasattr(m, '__path__')))"
-    )
-    command = [sys.executable, "-W", "ignore", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    missed = set(done.stdout.split()) - imported_modules([module])
-    # Other baselines, which the package of baselines imports, and what they alone need.
-    others = ("baldur.hooks", "baldur.optional", "baldur.views.matrices.gram")
-    assert all(m in others or m.startswith("baldur.baselines.") for m in missed), missed
 
 
 def test_the_code_is_known_by_its_content(tmp_path):

@@ -10,7 +10,7 @@ from baldur.evaluation import make_model, nested_cv
 from baldur.evaluation.models import Model
 from baldur.evaluation.view_sets import on_views, prepare_views, view_sets
 from baldur.exceptions import InputError, UnfinishedError
-from baldur.preparation.steps.categories import CategoryEncoder
+from baldur.preparation.categories import CategoryEncoder
 from evaluation import spies
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

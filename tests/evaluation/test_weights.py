@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.evaluation import SideBySide, nested_cv
-from baldur.evaluation.selection.fitted_model import by_class, weights_of
+from baldur.evaluation.fitted_model import by_class, weights_of
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from baldur.inference.design import ColumnDesign, GramDesign, predict_rows
-from baldur.inference.fold_batch import gather_data
 from baldur.inference.gaussians import gather
+from baldur.inference.inner_folds import gather_data
 from baldur.inference.screening import candidates
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior, SamplePosterior

@@ -14,8 +14,8 @@ from baldur.inference.ensemble_members import (
     held_moments,
     mixture,
 )
-from baldur.inference.fewer_views import first_views, restricted, view_moments
-from baldur.inference.fold_batch import FoldBatch
+from baldur.inference.inner_folds import FoldBatch
+from baldur.inference.path_search import first_views, restricted, view_moments
 from baldur.inference.predictive import calibrated_moments, shrinkage
 from baldur.inference.screening import Problem
 from baldur.inference.selection import mean_losses

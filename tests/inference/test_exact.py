@@ -12,9 +12,8 @@ from scipy.special import expit
 
 from baldur.inference.dense_members import fit_pooled
 from baldur.inference.ensemble_members import mixture
-from baldur.model.likelihood import LogisticLikelihood
+from baldur.model.likelihood import LogisticLikelihood, logistic_rates
 from baldur.model.posterior import with_ones
-from baldur.model.quadrature import logistic_rates
 from inference import exact_sampler as exact
 from inference.problems import in_views
 

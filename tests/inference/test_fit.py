@@ -11,20 +11,19 @@ from scipy.stats import norm
 from threadpoolctl import threadpool_info
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
+from baldur.core.threads import MANY_SAMPLES, few_blas_threads
 from baldur.exceptions import NotConvergedWarning
 from baldur.inference import fold_fits, screening
 from baldur.inference.ensemble_members import MEMBERS, SCREENED
 from baldur.inference.final_predictor import submodel_predictor, whole_view_predictor
-from baldur.inference.fit import fit_default
-from baldur.inference.fit_result import FitResult
-from baldur.inference.fold_batch import folds_at_once, gather_data
+from baldur.inference.fit import FitResult, fit_default
 from baldur.inference.fold_fits import FoldFits
 from baldur.inference.gaussians import KernelGaussian, WeightGaussian
+from baldur.inference.inner_folds import folds_at_once, gather_data
 from baldur.inference.predictive import probabilities
 from baldur.inference.screening import Problem
 from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking
-from baldur.inference.threads import MANY_SAMPLES, few_blas_threads
 from inference.problems import few_repeats, gathered, make_problem  # noqa: F401
 from model.problems import as_view
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from baldur.inference.prediction_intervals import probability_interval, tails
-from baldur.inference.predictive import probabilities
+from baldur.inference.predictive import probabilities, probability_interval, tails
 
 
 def random_moments(n=4, C=1, seed=0):
@@ -44,7 +43,7 @@ def test_several_classes_have_the_quantiles_of_draws_of_their_shares():
 def test_rows_do_not_depend_on_each_other(monkeypatch):
     mean, var = random_moments(n=7, C=3)
     whole = probability_interval(mean, var, "multiclass", 0.9)
-    monkeypatch.setattr("baldur.inference.prediction_intervals.CHUNK", 1)
+    monkeypatch.setattr("baldur.inference.predictive.CHUNK", 1)
     for got, want in zip(probability_interval(mean, var, "multiclass", 0.9), whole, strict=True):
         np.testing.assert_array_equal(got, want)
     one = probability_interval(mean[3:4], var[3:4], "multiclass", 0.9)

@@ -13,7 +13,7 @@ from baldur.inference.predictive import (
     score_and_slopes,
     shrinkage,
 )
-from baldur.model.quadrature import logistic_moments
+from baldur.model.likelihood import logistic_moments
 
 MEAN = np.array([[0.3, -1.0], [2.0, 0.1]])
 VAR = np.array([[0.5, 1.0], [0.2, 2.0]])

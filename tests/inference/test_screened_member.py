@@ -5,10 +5,10 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.datasets import make_adni_like, make_multiview
-from baldur.inference import screened_member
+from baldur.inference import screening as screened_member
 from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble_members import SCREENED, Designs, fit_ensemble
-from baldur.inference.screened_member import LEAST, fit_screened, marginal_associations
+from baldur.inference.screening import LEAST, fit_screened, marginal_associations
 from baldur.model.likelihood import residual
 from inference.problems import few_repeats, gathered, make_problem, unequal_folds  # noqa: F401
 

@@ -5,7 +5,7 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.datasets import make_multiview
-from baldur.views.matrices import standardise_and_fill as standardised
+from baldur.views import standardised_blocks as standardised
 
 CASES = {"narrow": {"narrow": 5}, "wide": {"wide": 10}, "both": {"narrow": 3, "wide": 5}}
 

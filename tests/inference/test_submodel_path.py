@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from baldur.inference import path_search
 from baldur.inference.ensemble_members import MEMBERS, fit_ensemble, mixture, over_candidates
-from baldur.inference.fewer_views import view_moments
-from baldur.inference.path_search import COLLINEAR, correlation_noise, search
+from baldur.inference.path_search import COLLINEAR, correlation_noise, search, view_moments
 from baldur.inference.stacking import Stacking
 from baldur.inference.submodel_path import (
     make_path,
@@ -18,8 +17,8 @@ from baldur.inference.submodel_path import (
     submodel_signal,
     view_signals,
 )
+from baldur.model.likelihood import logistic_rates
 from baldur.model.posterior import INTERCEPT_VAR
-from baldur.model.quadrature import logistic_rates
 from inference.problems import gathered, make_problem, unequal_folds
 from model.problems import as_view
 

@@ -14,9 +14,9 @@ from baldur.model.likelihood import (
     Precision,
     SharedPrecision,
     Sites,
+    logistic_moments,
 )
 from baldur.model.posterior import INTERCEPT_VAR
-from baldur.model.quadrature import logistic_moments
 from inference.problems import KINDS, as_grams, in_views, plain_problem, two_views
 
 F = 2

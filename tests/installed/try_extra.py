@@ -133,7 +133,7 @@ def local_cluster() -> Any:
 
 def cluster() -> None:
     """Run a comparison on a Dask cluster."""
-    from baldur.evaluation.engine.dask_runner import connect
+    from baldur.evaluation.dask_runner import connect
 
     sim = baldur.datasets.make_multiview(40, {"a": 4}, random_state=0)
     keywords = {"outer": 2, "inner": 2, "random_state": 0}

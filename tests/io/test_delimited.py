@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from baldur.core.spreadsheet import csv_text
 from baldur.exceptions import InputError
 from baldur.io import read_table, read_text_table
-from baldur.io.formats.delimited import read_delimited
-from baldur.safety.spreadsheet import csv_text
+from baldur.io.delimited import read_delimited
 from baldur.views.encode import _Cells, encode_frame
 
 numbers = st.one_of(

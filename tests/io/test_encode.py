@@ -12,8 +12,8 @@ from baldur import MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.io import align, read_table
+from baldur.preparation.categories import CategoryEncoder
 from baldur.preparation.scaling import Scaling
-from baldur.preparation.steps.categories import CategoryEncoder
 
 
 def write(tmp_path, frame, name="t.csv"):

@@ -133,7 +133,7 @@ def test_obs(tmp_path):
 
 @pytest.mark.parametrize("storage", sorted(STORAGE))
 def test_blocks_are_pieced_together(tmp_path, monkeypatch, storage):
-    monkeypatch.setattr("baldur.io.formats.hdf5.BLOCK_BYTES", 200)
+    monkeypatch.setattr("baldur.io.hdf5.BLOCK_BYTES", 200)
     cells = np.random.default_rng(0).poisson(0.5, (30, 40)).astype(np.float32)
     modality(cells, [f"s{i}" for i in range(30)], storage).write_h5ad(tmp_path / "b.h5ad")
     X = read_mudata(tmp_path / "b.h5ad", backed=True, trusted=True)
@@ -261,7 +261,7 @@ def test_sizes_that_lie_do_not_hold_up_the_first_pass(tmp_path):
 )
 def test_a_crash_of_the_library_is_an_error(tmp_path, monkeypatch, end, message):
     modality(np.eye(3), "abc").write_h5ad(tmp_path / "x.h5ad")
-    monkeypatch.setattr("baldur.safety.limited_process.subprocess.run", end)
+    monkeypatch.setattr("baldur.core.limited_process.subprocess.run", end)
     for reader in (read_mudata, read_obs):
         with pytest.raises(InputError, match=message):
             reader(tmp_path / "x.h5ad")

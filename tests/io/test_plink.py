@@ -21,7 +21,7 @@ from baldur.datasets.prepared_folder import load_shared
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import read_fam, read_plink
 from baldur.preparation import Preparation
-from baldur.preparation.steps.variants import VariantFilter
+from baldur.preparation.column_filters import VariantFilter
 
 bed_reader = pytest.importorskip("bed_reader")
 

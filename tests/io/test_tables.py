@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from baldur.core.escape import unescape_cell
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import read_table
 from baldur.preparation import Preparation
-from baldur.safety.escape import unescape_cell
 
 FORMATS = (".csv", ".tsv", ".csv.gz", ".parquet", ".xlsx", ".npz", ".npy")
 
@@ -236,7 +236,7 @@ def test_encoding_is_asked_for(tmp_path):
 @pytest.mark.parametrize("ending", [".npy", ".npz", ".parquet"])
 def test_large_matrices_stay_on_disk(tmp_path, monkeypatch, ending, fortran):
     for module in ("numpy_files", "parquet"):
-        monkeypatch.setattr(f"baldur.io.formats.{module}.LAZY_BYTES", 100)
+        monkeypatch.setattr(f"baldur.io.{module}.LAZY_BYTES", 100)
     cells = np.random.default_rng(0).normal(size=(7, 30))
     cells[3, 4] = np.nan
     frame = pd.DataFrame(cells, index=[f"s{i}" for i in range(7)]).rename(columns="c.{}".format)

@@ -13,9 +13,8 @@ from baldur.exceptions import InputError
 from baldur.io import align, read_view
 from baldur.io.readers import READERS, view_steps
 from baldur.io.view_sections import MudataView, NiftiView, PlinkView, TableView
-from baldur.preparation.steps.categories import CategoryEncoder
-from baldur.preparation.steps.variants import VariantFilter
-from baldur.preparation.steps.voxels import VoxelMask
+from baldur.preparation.categories import CategoryEncoder
+from baldur.preparation.column_filters import VariantFilter, VoxelMask
 
 
 @pytest.fixture

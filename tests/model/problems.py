@@ -7,8 +7,8 @@ from baldur.inference.gaussians import gather
 from baldur.inference.screening import Problem
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
-from baldur.views.matrices.prepared_view import PreparedView
-from baldur.views.matrices.standardise_and_fill import StandardisedArray
+from baldur.views.prepared_view import PreparedView
+from baldur.views.standardised_blocks import StandardisedArray
 
 
 def as_view(X, absent=None, name="view"):

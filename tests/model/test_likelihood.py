@@ -5,7 +5,6 @@ import pytest
 from scipy.integrate import quad, trapezoid
 from scipy.special import expit, gammaln, log_expit
 
-from baldur.model.gamma_prior import VAGUE
 from baldur.model.likelihood import (
     GaussianLikelihood,
     LogisticLikelihood,
@@ -14,6 +13,7 @@ from baldur.model.likelihood import (
     log_odds_of_rate,
     residual,
 )
+from baldur.model.spike_slab import VAGUE
 from model.literal_bound import gaussian
 
 KINDS = [LogisticLikelihood, GaussianLikelihood]

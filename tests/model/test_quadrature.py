@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import expit, ndtr, ndtri
 
-from baldur.model.quadrature import CHUNK, logistic_moments, logistic_rates, probit_mixture
+from baldur.model.likelihood import CHUNK, logistic_moments, logistic_rates, probit_mixture
 
 MEANS = [-40.0, -12.0, -6.0, -2.5, -1.0, 0.0, 0.3, 4.0, 25.0]
 SDS = [1e-6, 1e-4, 0.01, 0.3, 1.0, 1.5, 1.8, 2.5, 4.0, 10.0, 33.0, 100.0, 1000.0]
 TOLERANCE = 2e-8
-"""What `baldur.model.quadrature` promises of rate, slope and softplus."""
+"""What `baldur.model.likelihood` promises of rate, slope and softplus."""
 CURVE_TOLERANCE = 1e-7
 """Each derivative of the mixture is less exact: 2e-9, 1e-8, and 8e-8 for the second."""
 means = st.floats(-50.0, 50.0)

@@ -163,7 +163,7 @@ def test_classifier(labels, options):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_regression_intervals_cover_and_noise_is_that_of_the_data(seed, monkeypatch):
-    monkeypatch.setattr("baldur.paper.meanfield.run.N_INNER", 20)  # as it is outside this module
+    monkeypatch.setattr("baldur.paper.run.N_INNER", 20)  # as it is outside this module
     dims, noise = {"clinic": 6, "genes": 20}, 1.5
     sim = make_multiview(
         2300, dims, informative={"clinic": 3}, n_classes=None, noise=noise, random_state=seed

@@ -9,8 +9,8 @@ import pytest
 from baldur import PaperClassifier, PaperRegressor
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
-from baldur.paper.meanfield.result import MeanFieldResult
-from baldur.paper.meanfield.state import Data, State, ViewState
+from baldur.paper.result import MeanFieldResult
+from baldur.paper.state import Data, State, ViewState
 
 PAGE = Path(__file__).parents[2] / "docs" / "understand" / "paper.md"
 pytestmark = pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
@@ -70,7 +70,7 @@ def test_every_row_of_the_paper_is_a_baseline():
 
 
 def test_every_update_of_the_model_is_on_the_page():
-    from baldur.paper.meanfield import updates
+    from baldur.paper import updates
 
     steps = {name for name in vars(updates) if name.startswith("step_")}
     named = {name.rsplit(".", 1)[1] for name in NAMES if ".updates.step_" in name}

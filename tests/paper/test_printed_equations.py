@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from baldur.paper.meanfield import latent_moments, predict_meanfield, run_meanfield
-from baldur.paper.meanfield.bound import bound
-from baldur.paper.meanfield.latent import update_precision, update_v, update_z
-from baldur.paper.meanfield.updates import MODEL_UPDATES
+from baldur.paper.bound import bound
+from baldur.paper.latent import update_precision, update_v, update_z
+from baldur.paper.result import latent_moments, predict_meanfield
+from baldur.paper.run import run_meanfield
+from baldur.paper.updates import MODEL_UPDATES
 from paper.meanfield.problems import make_problem, random_state
 
 

@@ -10,7 +10,7 @@ from pandas.testing import assert_frame_equal
 from baldur import BaldurClassifier, MultiView
 from baldur.baselines import PriorClassifier, RidgeLogisticClassifier
 from baldur.evaluation import learning_curve
-from baldur.evaluation.selection.correlations import feature_correlations
+from baldur.evaluation.selected_features import feature_correlations
 from baldur.exceptions import InputError
 from baldur.plots import (
     AddedValueDisplay,

@@ -19,7 +19,7 @@ from baldur.plots import (
     RocDisplay,
     ViewShareDisplay,
 )
-from baldur.plots.results.tables import Results
+from baldur.plots.results_tables import Results
 
 RESAMPLES = 200
 

@@ -195,7 +195,7 @@ def test_a_wide_view_is_read_through_and_not_copied(monkeypatch):
     x, site, _ = cohort()
     step = Harmoniser().fit(MultiView({"x": x}), sites=site)
     kept = step.transform(MultiView({"x": x})[5:50], sites=site[5:50])
-    monkeypatch.setattr("baldur.preparation.steps.sites._KEEP_BYTES", 0)
+    monkeypatch.setattr("baldur.preparation.sites._KEEP_BYTES", 0)
     lazy = step.transform(MultiView({"x": x})[5:50], sites=site[5:50])
     assert not lazy.view("x").source.in_memory
     for rows in (slice(None), [7, 3, 3]):

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
-from baldur.preparation import ranks as ranks_module
-from baldur.preparation.column_statistics import SCALES
-from baldur.preparation.ranks import normal_scores
-from baldur.views.matrices import blocks
-from baldur.views.matrices import standardise_and_fill as standardised
+from baldur.preparation import column_statistics as ranks_module
+from baldur.preparation.column_statistics import SCALES, normal_scores
+from baldur.views import standardised_blocks as blocks
+from baldur.views import standardised_blocks as standardised
 from preparation.literal import literal
 from views.backends import Lazy
 

@@ -8,21 +8,29 @@ import pytest
 from baldur import MultiView
 from baldur.baselines import ForestClassifier
 from baldur.evaluation import make_model, nested_cv
-from baldur.evaluation.added_value.comparisons import ALL_ADDED, BEYOND
 from baldur.evaluation.models import Model
+from baldur.evaluation.view_differences import ALL_ADDED, BEYOND
 from baldur.report import report_folder
-from baldur.report.added_value import ADDITION, Addition, added_value_answer, added_value_section
-from baldur.report.answer import answer_of_run
-from baldur.report.evidence import comparison_of
-from baldur.report.facts import gather_facts
-from baldur.report.linear_enough import LINEAR, LinearEvidence, linear_answer, linear_evidence
-from baldur.report.results import StudyResults
-from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
-from baldur.report.tables.added_value import (
+from baldur.report.added_value import (
+    ADDITION,
+    Addition,
+    added_value_answer,
+    added_value_section,
     addition_table,
     reclassification_table,
     view_set_table,
 )
+from baldur.report.answer import answer_of_run
+from baldur.report.evidence import (
+    LINEAR,
+    LinearEvidence,
+    comparison_of,
+    linear_answer,
+    linear_evidence,
+)
+from baldur.report.facts import gather_facts
+from baldur.report.results import StudyResults
+from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
 from baldur.study.write_results import write_results
 from evaluation import spies
 

@@ -13,7 +13,9 @@ from baldur import BaldurClassifier
 from baldur.exceptions import InputError
 from baldur.report.checks import checks_of_model, checks_of_run
 from baldur.report.evidence import comparison_of
+from baldur.report.explanations import EXPLANATIONS, _which
 from baldur.report.facts import gather_facts
+from baldur.report.feature_tables import mean_sd
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     distinct,
@@ -26,10 +28,7 @@ from baldur.report.formatting import (
     short,
 )
 from baldur.report.results import StudyResults
-from baldur.report.tables.clinical import multiplicity
-from baldur.report.tables.participants import mean_sd
-from baldur.report.text.explanations import EXPLANATIONS
-from baldur.report.text.selection import _which
+from baldur.report.tables import multiplicity
 from baldur.saving import SavedModel
 
 pytestmark = pytest.mark.usefixtures("one_repeat")

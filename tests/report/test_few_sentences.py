@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from baldur.report.few_sentences import FEW_FEATURES, Difference, FewEvidence, few_of, few_sentence
+from baldur.report.few_features import FEW_FEATURES, Difference, FewEvidence, few_of, few_sentence
 from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
 

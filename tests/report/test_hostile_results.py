@@ -6,8 +6,7 @@ import tracemalloc
 
 import pytest
 
-from baldur.evaluation.tables.record_reader import is_number
-from baldur.evaluation.tables.results_reader import changed_files, read_grids, read_result_table
+from baldur.evaluation.results_reader import changed_files, is_number, read_grids, read_result_table
 from baldur.exceptions import InputError
 from baldur.report import build, report_folder
 

@@ -11,7 +11,7 @@ from baldur import BaldurClassifier
 from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError
 from baldur.report import report_folder
-from baldur.study.write_outcomes import outcome_folders, write_outcomes
+from baldur.study.write_results import outcome_folders, write_outcomes
 from report.conftest import NASTY, small_data
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

@@ -6,7 +6,7 @@ import pytest
 from baldur.baselines import L1SVMClassifier, PriorClassifier, RidgeLogisticClassifier
 from baldur.datasets import make_adni_like, make_biofind_like
 from baldur.evaluation import nested_cv
-from baldur.evaluation.clinical.resampled import Resampled
+from baldur.evaluation.clinical.held_out import Resampled
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS
 

@@ -8,13 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.reproduction.claims import _true_voxels, claims_of
-from baldur.reproduction.default_claims import default_claims
-from baldur.reproduction.differences import Difference
-from baldur.reproduction.evidence import Evidence
+from baldur.reproduction.claims import _true_voxels, claims_of, default_claims
+from baldur.reproduction.evidence import FAILS, HOLDS, IN_PART, OPEN, UNTESTED, Difference, Evidence
 from baldur.reproduction.printed import PRINTED
 from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
-from baldur.reproduction.verdicts import FAILS, HOLDS, IN_PART, OPEN, UNTESTED
 from reproduction.changed import changed_result
 
 

@@ -6,8 +6,8 @@ import pytest
 from scipy.special import expit
 
 from baldur.evaluation.clinical import Bootstrap
-from baldur.evaluation.clinical.resampled import Resampled
-from baldur.reproduction.differences import simultaneous_differences
+from baldur.evaluation.clinical.held_out import Resampled
+from baldur.reproduction.evidence import simultaneous_differences
 
 NAMES = list("bcdefgh")
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from baldur.baselines import BASELINES
+from baldur.reproduction.claims import printed_remark
 from baldur.reproduction.printed import METRICS, PRINTED, percent_texts
-from baldur.reproduction.printed_claims import printed_remark
 from baldur.reproduction.protocol import PROTOCOLS
 
 IN_PAPER = [name for name, entry in BASELINES.items() if entry.in_paper]

@@ -12,16 +12,23 @@ import pandas as pd
 import pytest
 
 from baldur import PaperClassifier
-from baldur.atomic_io import LOCK
+from baldur.core.atomic_io import LOCK
 from baldur.datasets import make_multiview
 from baldur.evaluation import Design
 from baldur.evaluation.design import open_comparison
 from baldur.exceptions import InputError, StudyError
 from baldur.reproduction import reproduce
-from baldur.reproduction.cohort import MAP, own_study
-from baldur.reproduction.contents import page_of
 from baldur.reproduction.document import html_of, markdown_of
-from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS, START_FACTORS, Protocol
+from baldur.reproduction.page import page_of
+from baldur.reproduction.protocol import (
+    DEFAULT,
+    MAP,
+    PAPER,
+    PROTOCOLS,
+    START_FACTORS,
+    Protocol,
+    own_study,
+)
 from baldur.reproduction.run import _live_factors
 from baldur.study import simulate_study
 from baldur.study.data import read_study

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from baldur.reproduction.contents import _default
-from baldur.reproduction.default_claims import default_claims
+from baldur.reproduction.claims import default_claims
+from baldur.reproduction.page import _default
 from baldur.reproduction.protocol import DEFAULT, PAPER
 from baldur.reproduction.tables import _rank_correlation, difference_table
 from reproduction.changed import changed_result

@@ -15,8 +15,8 @@ from baldur import (
 )
 from baldur.exceptions import BaldurError, InputError, InputWarning
 from baldur.preparation import Preparation
-from baldur.views.matrices.standardise_and_fill import FARTHEST
-from baldur.views.sample_weights import MOST_UNEVEN, positive_weights
+from baldur.views.labels import MOST_UNEVEN, positive_weights
+from baldur.views.standardised_blocks import FARTHEST
 
 N = 30
 RNG = np.random.default_rng(0)

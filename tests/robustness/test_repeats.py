@@ -13,7 +13,7 @@ import pytest
 from baldur import BaldurClassifier, PaperClassifier
 from baldur.datasets import make_multiview
 from baldur.inference import inner_folds
-from baldur.paper.meanfield import run as mean_field_run
+from baldur.paper import run as mean_field_run
 
 MODELS = {
     "auto": lambda: BaldurClassifier(max_iter=5, random_state=0),

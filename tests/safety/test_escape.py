@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baldur.evaluation.tables.formatting import format_table
-from baldur.exceptions import InputError
-from baldur.safety.escape import (
+from baldur.core.escape import (
     check_names,
     escape_cell,
     has_control,
@@ -22,7 +20,9 @@ from baldur.safety.escape import (
     printable,
     unescape_cell,
 )
-from baldur.safety.spreadsheet import csv_text, unescape_frame
+from baldur.core.spreadsheet import csv_text, unescape_frame
+from baldur.evaluation.formatting import format_table
+from baldur.exceptions import InputError
 
 LIVE = ["=cmd|' /C calc'!A0", "+1+cmd", "-1+1", "@SUM(A1)", "\t=1", " =1", "＝1+1", "'=1", "''@x"]
 PLAIN = ["a", "", "'", "'a", "-0.5", "+3", "1e-5", "-.5e+10", "a=b", "rs123"]

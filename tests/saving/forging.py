@@ -18,10 +18,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from baldur.exceptions import BaldurError
 from baldur.saving import SavedModel, limits
-from baldur.saving.array_file import pack_arrays, unpack_arrays
-from baldur.saving.folder_reader import identity_of
-from baldur.saving.json_text import checksum, read_json, write_json
-from baldur.saving.manifest import describe
+from baldur.saving.folder_files import identity_of
+from baldur.saving.model_files import (
+    checksum,
+    describe,
+    pack_arrays,
+    read_json,
+    unpack_arrays,
+    write_json,
+)
 from baldur.saving.state_tree import pack_tree, unpack_tree
 
 

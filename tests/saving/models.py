@@ -9,7 +9,7 @@ import pytest
 from baldur import BaldurClassifier, BaldurRegressor, PaperClassifier, PaperRegressor
 from baldur.datasets import make_multiview
 from baldur.inference import inner_folds
-from baldur.paper.meanfield import run as mean_field_run
+from baldur.paper import run as mean_field_run
 from baldur.preparation import Preparation
 from baldur.views import MultiView
 from preparation.test_state import STEPS

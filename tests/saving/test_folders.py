@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 import baldur
-from baldur import atomic_io
+from baldur.core import atomic_io
 from baldur.exceptions import InputError, OutputError
 from baldur.saving import limits
-from baldur.saving.folder_reader import read_folder
-from baldur.saving.folder_writer import check_place, write_folder
+from baldur.saving.folder_files import check_place, read_folder, write_folder
 from baldur.saving.layout import DATA_FILES, PRINTED
 from faults import StoppedError, stopped_after
 
@@ -272,7 +271,7 @@ def test_a_lack_of_memory_is_an_error_of_ours(tmp_path, monkeypatch):
     def broken(*_):
         raise MemoryError
 
-    monkeypatch.setattr("baldur.saving.folder_reader.read_open", broken)
+    monkeypatch.setattr("baldur.saving.folder_files.read_open", broken)
     with pytest.raises(InputError, match="more than there is memory for"):
         read_folder(folder, MOST)
 

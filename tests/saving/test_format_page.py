@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from baldur.core.dataframe_state import dataframe_state
 from baldur.preparation import Preparation
 from baldur.saving import SavedModel, limits
-from baldur.saving.estimator_state import ESTIMATORS
-from baldur.saving.fitted_attributes import attributes_of
+from baldur.saving.estimator_state import ESTIMATORS, attributes_of
 from baldur.saving.setting_state import settings_state
-from baldur.state import dataframe_state
 from preparation.test_state import STEPS
 from preparation.test_state import cohort as steps_cohort
 from saving.models import MODELS, fitted

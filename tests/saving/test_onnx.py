@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from baldur.exceptions import InputError
-from baldur.model.quadrature import logistic_rates
-from baldur.saving.cards import gaussian, printable
-from baldur.saving.cards.onnx_model import onnx_bytes
+from baldur.model.likelihood import logistic_rates
+from baldur.saving import scorers as gaussian
+from baldur.saving.card_text import printable
+from baldur.saving.onnx_model import onnx_bytes
 from saving.models import MODELS, fitted, rows_for
 
 pytest.importorskip("onnx")

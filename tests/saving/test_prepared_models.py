@@ -20,7 +20,7 @@ from baldur.preparation import (
     VariantFilter,
     VoxelMask,
 )
-from baldur.saving.cards import score
+from baldur.saving import score
 from baldur.saving.folder import read_manifest
 from baldur.study import fit_study, load_study, predict_study
 
@@ -230,8 +230,8 @@ def test_no_scorer_where_it_could_not_tell_a_view_from_the_covariates(cohort):
 
 
 def test_the_scorer_of_a_filtered_model_takes_the_columns_of_the_study(cohort):
-    from baldur.saving.cards import make_card
-    from baldur.saving.cards.score import predict
+    from baldur.saving.card import make_card
+    from baldur.saving.score import predict
 
     X, y = cohort
     X = X.select(["clinic", "snps"])

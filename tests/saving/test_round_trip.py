@@ -68,8 +68,7 @@ def test_every_estimator_and_task(name, tmp_path):
 
 def test_every_attribute_of_an_estimator_is_in_the_table():
     """A fitted attribute that somebody adds must be stored as well, or be left out on purpose."""
-    from baldur.saving.estimator_state import kind_of
-    from baldur.saving.fitted_attributes import attributes_of
+    from baldur.saving.estimator_state import attributes_of, kind_of
 
     elsewhere = {"preparation_", "view_names_", "feature_names_", "_predictor", "_task"}
     elsewhere |= {
@@ -335,7 +334,7 @@ def test_loading_a_model_of_ours_imports_no_more_than_it_needs(tmp_path):
         "from baldur.saving import load\n"
         "load(sys.argv[1])\n"
         "print(*sorted(set(sys.modules) & {'skops', 'sklearn.ensemble', 'sklearn.linear_model',"
-        " 'baldur.saving.cards', 'baldur.baselines', 'baldur.evaluation'}))\n"
+        " 'baldur.saving.card', 'baldur.baselines', 'baldur.evaluation'}))\n"
     )
     paths = [Path(__file__).parents[1], Path(baldur.__file__).parents[1]]
     done = subprocess.run(

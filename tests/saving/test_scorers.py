@@ -10,11 +10,13 @@ import pytest
 
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
-from baldur.model.quadrature import logistic_rates, probit_mixture
+from baldur.model.likelihood import logistic_rates, probit_mixture
 from baldur.saving import layout
-from baldur.saving.cards import gaussian, make_card, printable, scorer
-from baldur.saving.cards.r_code import r_code
-from baldur.saving.cards.score import predict
+from baldur.saving import scorers as gaussian
+from baldur.saving.card import make_card, scorer
+from baldur.saving.card_text import printable
+from baldur.saving.score import predict
+from baldur.saving.scorers import r_code
 from saving.models import MODELS, N, cohort, fitted, rows_for
 
 PRINTED = list(MODELS)

@@ -12,8 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from baldur.exceptions import InputError
 from baldur.saving import limits
-from baldur.saving.array_file import pack_arrays, unpack_arrays
-from baldur.saving.json_text import read_json, write_json
+from baldur.saving.model_files import pack_arrays, read_json, unpack_arrays, write_json
 from baldur.saving.state_tree import DTYPES, pack_tree, unpack_tree
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from baldur.core.dataframe_state import dataframe_state, read_dataframe
 from baldur.exceptions import InputError
-from baldur.state import dataframe_state, read_dataframe
 
 FRAMES = {
     "empty": pd.DataFrame(),

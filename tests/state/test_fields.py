@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from baldur.core.state import Fields, plain
 from baldur.exceptions import InputError
-from baldur.state import Fields, plain
 
 
 def refuses(state, read, match):

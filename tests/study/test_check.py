@@ -14,12 +14,10 @@ from baldur.evaluation import Design, nested_cv, preview
 from baldur.evaluation.design import open_comparison
 from baldur.exceptions import InputError, StudyError
 from baldur.study import check_study, evaluate_study, load_study
-from baldur.study.checks.cells import dated, sentinel_cells
-from baldur.study.checks.copies import LIMIT, copying_classes, copying_numbers
-from baldur.study.checks.repeats import RowHashes
-from baldur.study.checks.sites import constant_columns
 from baldur.study.comparison import open_study
 from baldur.study.data import read_study
+from baldur.study.data_checks import RowHashes, dated, sentinel_cells
+from baldur.study.people_checks import LIMIT, constant_columns, copying_classes, copying_numbers
 from baldur.views.encode import decimal_commas
 
 

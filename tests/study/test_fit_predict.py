@@ -15,7 +15,7 @@ from baldur.report import report_folder
 from baldur.saving import SavedModel, load_model, save_model
 from baldur.saving.folder import read_manifest
 from baldur.study import fit_study, load_study, predict_study, validate_study
-from baldur.study.predict import shift_in_notes
+from baldur.study.fit import shift_in_notes
 from study.conftest import make_parts, make_tables, write_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")

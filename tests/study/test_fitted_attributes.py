@@ -7,8 +7,8 @@ import pytest
 from baldur import BaldurClassifier
 from baldur.saving import load_model, save_model
 from baldur.study import fit_study, load_study, predict_study
+from baldur.study.fit import contributions_of, predictions_of, summary_of
 from baldur.study.new_samples import read_new_samples
-from baldur.study.predict import contributions_of, predictions_of, summary_of
 from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 

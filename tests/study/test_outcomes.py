@@ -17,11 +17,11 @@ from baldur.study import (
     evaluate_study,
     fit_study,
     load_study,
-    open_study,
     predict_study,
-    read_study,
     validate_study,
 )
+from baldur.study.comparison import open_study
+from baldur.study.data import read_study
 from baldur.study.write_results import JOBS, RESULT_FILES
 from study.conftest import make_parts, make_tables, write_study
 

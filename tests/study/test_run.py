@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baldur.evaluation import evaluate_predictions, nested_cv, threshold_measures
-from baldur.evaluation.tables.table import recompute_table
+from baldur.evaluation.metric_table import recompute_table
 from baldur.exceptions import StudyError
 from baldur.report.facts import gather_facts
 from baldur.report.results import StudyResults

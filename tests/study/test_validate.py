@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.datasets.prepared_folder import load_shared
-from baldur.evaluation.validation.drift import describe_views, drift_notes, predictor_shift
-from baldur.evaluation.validation.recalibration import recalibrate
+from baldur.evaluation.validation import describe_views, drift_notes, predictor_shift, recalibrate
 from baldur.exceptions import StudyError
 from baldur.saving import load_model, save_model
 from baldur.study import evaluate_study, fit_study, load_study, validate_study

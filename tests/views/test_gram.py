@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from baldur.views.matrices.gram import gram_eigh
+from baldur.views.standardised_blocks import gram_eigh
 
 
 def test_signs_and_rank_are_settled():

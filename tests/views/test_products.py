@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
-from baldur.views.matrices import blocks
-from baldur.views.matrices import memory_maps as mapped_module
-from baldur.views.matrices import standardise_and_fill as standardised
+from baldur.views import sources as mapped_module
+from baldur.views import standardised_blocks as blocks
+from baldur.views import standardised_blocks as standardised
 from preparation.literal import literal
 from views.backends import BACKENDS, Lazy, make
 
@@ -138,7 +138,7 @@ def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, monkeypatch):
 
 
 def test_large_maps_are_read_from_their_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("baldur.views.matrices.memory_maps.FILE_READ_BYTES", 100)
+    monkeypatch.setattr("baldur.views.sources.FILE_READ_BYTES", 100)
     rng = np.random.default_rng(3)
     x = rng.normal(size=(20, 300))
     for order in "CF":
@@ -172,7 +172,7 @@ def test_lines_of_a_map_are_read_together_as_one_by_one(tmp_path_factory, order,
     np.save(path, np.asarray(x, order=order))
     mapped = np.load(path, mmap_mode="r")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("baldur.views.matrices.memory_maps.READ_BYTES", most)
+        patch.setattr("baldur.views.sources.READ_BYTES", most)
         index = np.array(rows, dtype=int), np.array(cols, dtype=int)
         found = mapped_module.read_mapped(mapped, *index)
         every = mapped_module.read_mapped(mapped, None, slice(1, None))

@@ -8,7 +8,7 @@ import pytest
 
 from baldur import BaldurClassifier, MultiView
 from baldur.preparation import Preparation
-from baldur.views.matrices.read_counter import passes
+from baldur.views.sources import passes
 
 
 @pytest.fixture

@@ -15,22 +15,29 @@ for a first run; ``full_grid`` is the larger one for a publication. SGP+ARD and 
 (``make(classification=False)``).
 """
 
-from baldur.baselines.additional.boosted_trees import BoostedTreesClassifier, BoostedTreesRegressor
-from baldur.baselines.additional.dummy import MeanRegressor, PriorClassifier
-from baldur.baselines.additional.elastic_net import ElasticNetLogisticClassifier
-from baldur.baselines.additional.ridge_logistic import RidgeLogisticClassifier
-from baldur.baselines.additional.stacking import StackingClassifier
-from baldur.baselines.paper.awdr import AWDRClassifier
-from baldur.baselines.paper.cpm_nets import CPMNetsClassifier
-from baldur.baselines.paper.lasso_mksvm import LassoMkSVMClassifier
-from baldur.baselines.paper.lsvm_l1 import L1SVMClassifier
-from baldur.baselines.paper.mccd import MCCDClassifier
-from baldur.baselines.paper.mv_pls import MVPLSClassifier, MVPLSRegressor
-from baldur.baselines.paper.pb_mvboost import PBMVBoostClassifier
-from baldur.baselines.paper.random_forest import ForestClassifier, ForestRegressor
-from baldur.baselines.paper.sgp_ard import SGPARDClassifier
+from baldur.baselines.awdr import AWDRClassifier
+from baldur.baselines.base import BaselineEstimator
+from baldur.baselines.cpm_nets import CPMNetsClassifier
+from baldur.baselines.lasso_mksvm import LassoMkSVMClassifier
+from baldur.baselines.linear import (
+    ElasticNetLogisticClassifier,
+    L1SVMClassifier,
+    RidgeLogisticClassifier,
+)
+from baldur.baselines.mccd import MCCDClassifier
+from baldur.baselines.mv_pls import MVPLSClassifier, MVPLSRegressor
+from baldur.baselines.pb_mvboost import PBMVBoostClassifier
 from baldur.baselines.registry import BASELINES, Entry
-from baldur.baselines.shared.base import BaselineEstimator
+from baldur.baselines.sgp_ard import SGPARDClassifier
+from baldur.baselines.stacking import StackingClassifier
+from baldur.baselines.trees import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    ForestClassifier,
+    ForestRegressor,
+    MeanRegressor,
+    PriorClassifier,
+)
 
 __all__ = [
     "BASELINES",

@@ -7,21 +7,28 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from baldur.baselines.additional.boosted_trees import BoostedTreesClassifier, BoostedTreesRegressor
-from baldur.baselines.additional.dummy import MeanRegressor, PriorClassifier
-from baldur.baselines.additional.elastic_net import ElasticNetLogisticClassifier
-from baldur.baselines.additional.ridge_logistic import RidgeLogisticClassifier
-from baldur.baselines.additional.stacking import StackingClassifier
-from baldur.baselines.paper.awdr import AWDRClassifier
-from baldur.baselines.paper.cpm_nets import CPMNetsClassifier
-from baldur.baselines.paper.lasso_mksvm import LassoMkSVMClassifier
-from baldur.baselines.paper.lsvm_l1 import L1SVMClassifier
-from baldur.baselines.paper.mccd import MCCDClassifier
-from baldur.baselines.paper.mv_pls import MVPLSClassifier, MVPLSRegressor
-from baldur.baselines.paper.pb_mvboost import PBMVBoostClassifier
-from baldur.baselines.paper.random_forest import ForestClassifier, ForestRegressor
-from baldur.baselines.paper.sgp_ard import SGPARDClassifier
-from baldur.baselines.shared.base import BaselineClassifier, BaselineRegressor
+from baldur.baselines.awdr import AWDRClassifier
+from baldur.baselines.base import BaselineClassifier, BaselineRegressor
+from baldur.baselines.cpm_nets import CPMNetsClassifier
+from baldur.baselines.lasso_mksvm import LassoMkSVMClassifier
+from baldur.baselines.linear import (
+    ElasticNetLogisticClassifier,
+    L1SVMClassifier,
+    RidgeLogisticClassifier,
+)
+from baldur.baselines.mccd import MCCDClassifier
+from baldur.baselines.mv_pls import MVPLSClassifier, MVPLSRegressor
+from baldur.baselines.pb_mvboost import PBMVBoostClassifier
+from baldur.baselines.sgp_ard import SGPARDClassifier
+from baldur.baselines.stacking import StackingClassifier
+from baldur.baselines.trees import (
+    BoostedTreesClassifier,
+    BoostedTreesRegressor,
+    ForestClassifier,
+    ForestRegressor,
+    MeanRegressor,
+    PriorClassifier,
+)
 from baldur.exceptions import InputError
 
 DECADES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)

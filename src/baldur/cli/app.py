@@ -19,11 +19,10 @@ import typer
 
 import baldur
 from baldur.cli.model_commands import fit, predict, validate
-from baldur.cli.reproduce_command import reproduce
 from baldur.cli.screen import Screen
-from baldur.cli.study_commands import demo, evaluate, report
+from baldur.cli.study_commands import demo, evaluate, report, reproduce
+from baldur.core.escape import printable
 from baldur.exceptions import BaldurError, InputError
-from baldur.safety.escape import printable
 
 app = typer.Typer(
     name="baldur",
@@ -63,8 +62,9 @@ def init(
     ] = False,
 ) -> None:
     """Write a commented study file to fill in, and the JSON schema that editors use for it."""
-    from baldur.atomic_io import write_atomically
-    from baldur.study import TEMPLATE, study_schema
+    from baldur.core.atomic_io import write_atomically
+    from baldur.study import study_schema
+    from baldur.study.template import TEMPLATE
 
     schema_text = json.dumps(study_schema(), indent=1) + "\n"
     if schema:
@@ -95,7 +95,7 @@ def models() -> None:
     """List the models that a study can name, and what they are."""
     from rich.table import Table
 
-    from baldur.model_catalog import MODELS, REGRESSION_MODELS
+    from baldur.core.model_catalog import MODELS, REGRESSION_MODELS
 
     table = Table(box=None, pad_edge=False)
     for heading in ("Model", "Numbers too", "What it is"):
@@ -151,7 +151,7 @@ def main() -> None:
         _drop_output()
         sys.exit(0)
     except OSError as error:
-        from baldur.atomic_io import refused
+        from baldur.core.atomic_io import refused
 
         _drop_output()
         typer.echo(f"Error: {refused(error.filename or 'The output', error)}", err=True)

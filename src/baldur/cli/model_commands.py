@@ -9,8 +9,8 @@ import typer
 
 from baldur.cli.options import Data, Jobs, Quiet, StudyFile, check_jobs, stoppable
 from baldur.cli.screen import Screen
+from baldur.core.escape import printable
 from baldur.exceptions import InputError
-from baldur.safety.escape import printable
 
 _FEWEST_TO_COMPARE = 20
 
@@ -34,12 +34,12 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Train one model of a study on all rows and save it as a folder."""
-    from baldur.atomic_io import check_writable, make_folder, write_atomically
-    from baldur.safety.spreadsheet import csv_text
+    from baldur.core.atomic_io import check_writable, make_folder, write_atomically
+    from baldur.core.spreadsheet import csv_text
     from baldur.saving import save_model
     from baldur.saving.folder import identity
     from baldur.study import fit_study, load_study
-    from baldur.study.predict import summary_of
+    from baldur.study.fit import summary_of
 
     check_jobs(jobs)
     if (out / "manifest.json").exists() and not force:
@@ -85,18 +85,13 @@ def predict(
     The study file names samples and views as for fit; it needs no outcome and no models. Views
     may be missing for some or all samples. Nothing in a model folder is executed.
     """
-    from baldur.atomic_io import write_atomically
-    from baldur.evaluation.validation.drift import drift_notes, predictor_shift
-    from baldur.safety.spreadsheet import csv_text
+    from baldur.core.atomic_io import write_atomically
+    from baldur.core.spreadsheet import csv_text
+    from baldur.evaluation.validation import drift_notes, predictor_shift
     from baldur.saving import load_model
     from baldur.study import load_study
+    from baldur.study.fit import contributions_of, features_used, predictions_of, shift_in_notes
     from baldur.study.new_samples import read_new_samples
-    from baldur.study.predict import (
-        contributions_of,
-        features_used,
-        predictions_of,
-        shift_in_notes,
-    )
     from baldur.views.validate import counted
 
     _check_missing(missing)

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from baldur.safety.escape import one_line, printable
+from baldur.core.escape import one_line, printable
 
 if TYPE_CHECKING:
     # The numerics take a second to import, which commands that need none should not pay.
@@ -193,7 +193,7 @@ def _left(state: State) -> str:
     if seconds is None:
         return ""
     # Imported with the run that has been started anyway.
-    from baldur.estimators.progress import duration
+    from baldur.estimators.default_fit import duration
 
     return f"about {duration(seconds)} left"
 
@@ -204,7 +204,7 @@ def screen_table(result: NestedResult | MultilabelResult, width: int | None = No
     Of several outcomes it is the table of the mean over them.
     """
     from baldur.evaluation import MultilabelResult
-    from baldur.evaluation.tables.formatting import format_table, table_cells
+    from baldur.evaluation.formatting import format_table, table_cells
 
     table = result.average() if isinstance(result, MultilabelResult) else result.table()
     heads, cells, _ = table_cells(table, result.metrics, "screen")

@@ -17,7 +17,7 @@ simulators.
 from baldur.datasets.adni import make_adni_like
 from baldur.datasets.biofind import make_biofind_like
 from baldur.datasets.multiview import make_multiview
-from baldur.datasets.truth import Truth
+from baldur.datasets.simulation import Truth
 
 __all__ = [
     "Truth",

@@ -5,11 +5,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.utils import Bunch
 
+from baldur.core.parameters import check
 from baldur.datasets.genotypes import draw_genotypes
-from baldur.datasets.parameters import CONSTRAINTS, scaled_width
-from baldur.datasets.random_streams import RandomState, streams
-from baldur.datasets.truth import Truth
-from baldur.parameters import check
+from baldur.datasets.simulation import CONSTRAINTS, RandomState, Truth, scaled_width, streams
 from baldur.views import MultiView
 
 N_PATIENTS = 119

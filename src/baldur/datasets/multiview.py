@@ -7,12 +7,17 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import Bunch
 
-from baldur.datasets.labels import calibrate_intercept, draw_labels
-from baldur.datasets.parameters import CONSTRAINTS, per_view
-from baldur.datasets.random_streams import RandomState, streams
-from baldur.datasets.truth import Truth
+from baldur.core.parameters import check, check_parameters
+from baldur.datasets.simulation import (
+    CONSTRAINTS,
+    RandomState,
+    Truth,
+    calibrate_intercept,
+    draw_labels,
+    per_view,
+    streams,
+)
 from baldur.exceptions import InputError
-from baldur.parameters import check, check_parameters
 from baldur.views import MultiView
 
 ByView = Mapping[str, Any] | Sequence[Any]

@@ -15,27 +15,156 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from baldur.core.parameters import Constraint, check_parameters
+from baldur.core.types import Array
 from baldur.estimators.explain import contributions
-from baldur.estimators.fitted_attributes import (
-    set_coefficients,
-    set_relevance,
-    set_selected_features,
-)
-from baldur.estimators.notebook import results_html
 from baldur.estimators.parameters import CONSTRAINTS
-from baldur.estimators.save_mixins import ExportMixin
-from baldur.estimators.summary import Summary, output_names, summarise, views_used
+from baldur.estimators.summary import Summary, output_names, results_html, summarise, views_used
 from baldur.exceptions import NotConvergedWarning
-from baldur.hooks import call_hook
 from baldur.inference.predictive import Task
-from baldur.parameters import Constraint, check_parameters
 from baldur.preparation import preparation_for
-from baldur.types import Array
 from baldur.views.container import MultiView
 from baldur.views.estimator_input import input_columns, open_views
-from baldur.views.labels import check_groups, match_labels
-from baldur.views.matrices.prepared_view import PreparedView
-from baldur.views.sample_weights import positive_weights
+from baldur.views.labels import check_groups, match_labels, positive_weights
+from baldur.views.prepared_view import PreparedView
+
+
+def set_coefficients(model: Any, predictor: Any) -> None:
+    """Set weights and intercepts, per unit of the input and per standard deviation."""
+    prep = model.preparation_
+    coefs, stds, intercept = predictor.coefficients()
+    center, spread = model._targets.units
+    scale = spread[:, None]
+    shift, model.coef_, model.coef_std_ = np.zeros(len(intercept)), {}, {}
+    model.coef_scaled_, model.coef_scaled_std_ = {}, {}
+    for name, coef, std in zip(model.view_names_, coefs, stds, strict=True):
+        model.coef_[name] = prep.coef_in_input_units(name, coef) * scale
+        model.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
+        # Prepared columns have standard deviation 1.
+        informative = ~prep.scaling_.constant_[name]
+        model.coef_scaled_[name] = prep.expand(name, coef * scale * informative)
+        model.coef_scaled_std_[name] = prep.expand(name, std * scale * informative)
+        shift = shift + prep.intercept_shift(name, coef)
+    model.intercept_scaled_ = intercept * spread + center
+    model.intercept_ = (intercept + shift) * spread + center
+
+
+def set_selected_features(model: Any, masks: list[NDArray[np.bool_]]) -> None:
+    """Set which input columns were selected; `masks` say it of the prepared columns."""
+    prep = model.preparation_
+    selected = dict(zip(model.view_names_, masks, strict=True))
+    prep.mark_needed(selected)
+    model.selected_features_ = {name: prep.expand(name, mask) for name, mask in selected.items()}
+
+
+def set_relevance(model: Any, predictor: Any) -> None:
+    """Set what each view contributes to outputs and factors, and the factors with their names."""
+    names = model.view_names_
+    strength = predictor.output_signal.sum(axis=1)
+    total = strength.sum()
+    share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
+    model.view_relevance_ = {name: float(s) for name, s in zip(names, share, strict=True)}
+    by_factor = predictor.signal.T  # (K, M)
+    sums = by_factor.sum(axis=1, keepdims=True)
+    parts = np.divide(by_factor, sums, out=np.zeros_like(by_factor), where=sums > 0)
+    factors = [f"factor{k}" for k in range(len(parts))]
+    model.factor_relevance_ = pd.DataFrame(parts, index=factors, columns=names)
+    model.loadings_ = predictor.V
+    model.n_factors_ = int(predictor.V.shape[1])
+    model.factor_names_ = name_factors(model)
+
+
+def name_factors(model: Any) -> list[str]:
+    """Name every factor by the three features that move it most, the strongest first.
+
+    The weights of a factor are those of the outputs, combined by its loadings.
+    """
+    by_factor = np.linalg.pinv(model.loadings_)  # (K, C)
+    found: list[list[tuple[float, str]]] = [[] for _ in by_factor]
+    for view in model.view_names_:
+        strength = np.abs(by_factor @ model.coef_scaled_[view])  # (K, D)
+        for k, row in enumerate(strength):
+            for d in np.argsort(-row, kind="stable")[:3]:
+                if row[d] > 0:
+                    found[k].append((-float(row[d]), f"{view}:{model.feature_names_[view][d]}"))
+    return [", ".join(name for _, name in sorted(one)[:3]) or "no feature" for one in found]
+
+
+class OnnxModel(bytes):
+    """Content of an ONNX file: bytes with a short representation."""
+
+    def __repr__(self) -> str:
+        return f"<OnnxModel of {len(self):,} bytes; to_onnx(path) writes it to a file>"
+
+
+class SaveMixin:
+    """The method `save`, for every estimator that `baldur.save` accepts."""
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fitted model into a folder; `baldur.load` reads it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        overwrite : bool, default=False
+            Replace a model folder that is there; nothing else is ever replaced.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
+        from baldur.saving import save
+
+        return save(self, path, overwrite=overwrite)
+
+
+class ExportMixin(SaveMixin):
+    """`save`, model cards and ONNX, for estimators whose formula can be printed."""
+
+    def card(self, path: str | Path | None = None, **words: Any) -> Any:
+        """Return the printable model: what it is, its formula, and scorers in three languages.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            A folder to write ``card.md``, ``card.json`` and the scorers to.
+        **words
+            ``performance`` (a table with metric, estimate, low and high, or a dictionary of metric
+            to these three), ``intended_use``, ``not_for`` and ``classes`` (names of the classes).
+
+        Returns
+        -------
+        Card
+            With `markdown`, `json` and `write`.
+        """
+        from baldur.saving.card import make_card
+
+        made = make_card(self, **words)
+        if path is not None:
+            made.write(path)
+        return made
+
+    def to_onnx(self, path: str | Path | None = None) -> Path | OnnxModel:
+        """Return the model as ONNX in float64, for programs that run it without Python.
+
+        Inputs are ``x``, the selected features in the order of the metadata with NaN where missing,
+        and ``absent``, 1 where a sample has a missing view. Outputs are ``probabilities``, or
+        ``mean`` and ``std``.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write.
+
+        Returns
+        -------
+        Path or OnnxModel
+            The file that was written; without a path, the content of the file as bytes.
+        """
+        content = OnnxModel(self.card().to_onnx(path))
+        return content if path is None else Path(path)
 
 
 class Training(NamedTuple):
@@ -323,8 +452,9 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
             The file.
         """
         check_is_fitted(self)
-        made: Path = call_hook("report_model", self, path, X, y, **options)
-        return made
+        from baldur.report import report_model
+
+        return report_model(self, path, X, y, **options)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the latent factors.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from baldur.core.types import Array
 from baldur.estimators.base import BaldurBase, Training
 from baldur.estimators.submodel import DefaultModel
 from baldur.estimators.targets import (
@@ -20,9 +21,8 @@ from baldur.estimators.targets import (
 )
 from baldur.inference.ensemble_members import MEMBERS
 from baldur.inference.predictive import Task
-from baldur.types import Array
-from baldur.views.matrices.prepared_view import PreparedView
-from baldur.views.sample_weights import positive_weights
+from baldur.views.labels import positive_weights
+from baldur.views.prepared_view import PreparedView
 
 
 class ClassifierBase(ClassifierMixin, BaldurBase):

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.core.types import Array
 from baldur.estimators.summary import INTERVAL
-from baldur.types import Array
-from baldur.views.matrices.prepared_view import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 AVERAGE, OTHERS, UNCERTAINTY = "(average person)", "(other features)", "(uncertainty)"
 

@@ -9,8 +9,8 @@ from typing import Any, TypeGuard
 
 from sklearn.utils import check_random_state
 
+from baldur.core.parameters import NON_NEGATIVE, Constraint, is_number, is_one_of, one_of
 from baldur.inference.ensemble_members import MEMBERS
-from baldur.parameters import NON_NEGATIVE, Constraint, is_number, is_one_of, one_of
 from baldur.preparation.column_statistics import SCALES
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from baldur.core.types import Array
 from baldur.estimators.base import BaldurBase
 from baldur.estimators.submodel import DefaultModel
 from baldur.estimators.targets import (
@@ -20,7 +21,6 @@ from baldur.estimators.targets import (
 )
 from baldur.inference.ensemble_members import MEMBERS
 from baldur.inference.predictive import Task
-from baldur.types import Array
 
 
 class RegressorBase(RegressorMixin, BaldurBase):

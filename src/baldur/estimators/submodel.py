@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from baldur.core.parameters import NON_NEGATIVE
 from baldur.estimators.base import BaldurBase, Training
 from baldur.estimators.default_fit import (
     fit_posterior,
@@ -17,14 +18,13 @@ from baldur.estimators.default_fit import (
     set_selection_attributes,
     signal_warnings,
 )
+from baldur.estimators.feature_arguments import features_per_view
 from baldur.estimators.parameters import are_numbers_of_features, is_number_of_features
-from baldur.estimators.required_features import features_per_view
 from baldur.exceptions import InputError
-from baldur.inference.fit_result import FitResult
+from baldur.inference.fit import FitResult
 from baldur.inference.submodels import Submodel, column_masks, largest_within
-from baldur.parameters import NON_NEGATIVE
 from baldur.views.container import MultiView
-from baldur.views.matrices.prepared_view import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 
 class DefaultModel(BaldurBase):

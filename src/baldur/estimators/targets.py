@@ -13,11 +13,10 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from baldur.core.types import Array
 from baldur.exceptions import InputError
-from baldur.inference.prediction_intervals import probability_interval, tails
-from baldur.inference.predictive import Task, probabilities
-from baldur.preparation.tile_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
-from baldur.types import Array
+from baldur.inference.predictive import Task, probabilities, probability_interval, tails
+from baldur.preparation.column_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.views.labels import validate_labels, without_mask
 from baldur.views.validate import some
 

@@ -18,9 +18,7 @@ It may import estimators, baselines, preparation and views; never saving, plots,
 ['accuracy', 'balanced_accuracy', 'precision', 'recall', 'f1', 'auc']
 """
 
-from baldur.evaluation.adapters import SideBySide
-from baldur.evaluation.added_value.from_data import added_value
-from baldur.evaluation.added_value.study import AddedValue
+from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.clinical import (
     Evaluation,
     calibration_curves,
@@ -37,17 +35,16 @@ from baldur.evaluation.clinical import (
     threshold_measures,
 )
 from baldur.evaluation.design import Design
-from baldur.evaluation.engine.progress import Progress
 from baldur.evaluation.learning_curve import learning_curve, people_needed
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.models import Model, known_models, make_model
+from baldur.evaluation.models import Model, SideBySide, known_models, make_model
 from baldur.evaluation.multilabel import MultilabelResult
-from baldur.evaluation.nested import fit_all_rows, nested_cv
+from baldur.evaluation.nested import added_value, fit_all_rows, nested_cv
 from baldur.evaluation.preview import Preview, preview
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.selection.features import Stability
-from baldur.evaluation.selection.stability import StabilityIndex
-from baldur.evaluation.validation.drift import batch_drift
+from baldur.evaluation.run import Progress
+from baldur.evaluation.selected_features import Stability, StabilityIndex
+from baldur.evaluation.validation import batch_drift
 
 __all__ = [
     "METRICS",

@@ -17,8 +17,8 @@ from baldur.evaluation.splits import Fold, FoldPlan
 from baldur.evaluation.view_sets import check_views, on_views, prepare_views, view_set_models
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
+from baldur.preparation.categories import feature_counts
 from baldur.preparation.covariates import sample_column
-from baldur.preparation.steps.categories import feature_counts
 from baldur.views import MultiView, as_multiview
 from baldur.views.labels import match_labels
 

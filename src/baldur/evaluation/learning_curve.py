@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.learning_curves import MORE, learning_curves
-from baldur.evaluation.clinical.sample_size import minimum_people, minimum_people_regression
+from baldur.core.threads import one_thread
+from baldur.evaluation.clinical.learning_curves import (
+    MORE,
+    learning_curves,
+    minimum_people,
+    minimum_people_regression,
+)
 from baldur.evaluation.design import Comparison, Design, open_comparison
 from baldur.evaluation.nested import run_comparison
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.threads import one_thread
 from baldur.exceptions import InputError
 
 SHARES = (0.4, 0.6, 0.8)

@@ -11,19 +11,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.added_value.study import AddedValue
-from baldur.evaluation.base_result import BaseResult
+from baldur.core.threads import one_thread
+from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.evaluation.clinical.metric_intervals import rows_behind, scale_of
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.engine.job_results import JobResults, OuterFit
-from baldur.evaluation.engine.tasks import ALL, outcomes_of
+from baldur.evaluation.formatting import format_heading, format_table
+from baldur.evaluation.job_results import JobResults, OuterFit
+from baldur.evaluation.jobs import ALL, outcomes_of
 from baldur.evaluation.label_matrix import AVERAGE
+from baldur.evaluation.metric_table import FEATURES, POOLED
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.result import NestedResult
-from baldur.evaluation.tables.formatting import format_heading, format_table
-from baldur.evaluation.tables.table import FEATURES, POOLED
-from baldur.evaluation.threads import one_thread
+from baldur.evaluation.result import BaseResult, NestedResult
 from baldur.exceptions import InputError
 
 ONE_AT_A_TIME = "fitted to one outcome at a time, with settings selected for each"

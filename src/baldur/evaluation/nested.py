@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
 
+from baldur.core.threads import one_thread
+from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.design import Comparison, Design, open_comparison
-from baldur.evaluation.engine.job_results import JobResults
-from baldur.evaluation.engine.job_store import JobStore
-from baldur.evaluation.engine.progress import Progress
-from baldur.evaluation.engine.run import run_jobs, search_on_all_rows
-from baldur.evaluation.engine.runners import LocalRunner, Runner
-from baldur.evaluation.engine.tasks import Shard, seed_of, whole_sample, without_prefix
+from baldur.evaluation.job_results import JobResults
+from baldur.evaluation.job_store import JobStore
+from baldur.evaluation.jobs import Shard, seed_of, whole_sample, without_prefix
+from baldur.evaluation.label_matrix import is_label_matrix
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.threads import one_thread
+from baldur.evaluation.run import Progress, run_jobs, search_on_all_rows
+from baldur.evaluation.runners import LocalRunner, Runner
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 
@@ -239,6 +241,66 @@ def _runner(n_jobs: int, client: Any = None) -> Runner:
     if client is None:
         return LocalRunner(int(joblib.effective_n_jobs(n_jobs)))
     # Dask is imported where a client is used, and nowhere else.
-    from baldur.evaluation.engine.dask_runner import DaskRunner
+    from baldur.evaluation.dask_runner import DaskRunner
 
     return DaskRunner(client)
+
+
+def added_value(
+    X: Any,
+    y: Any,
+    baseline: Sequence[str],
+    *,
+    model: Any = "BALDUR",
+    thresholds: Sequence[float] | None = None,
+    prevalence: float | None = None,
+    **keywords: Any,
+) -> AddedValue:
+    """Say what each view adds to the views that one has anyway.
+
+    One model is fitted on each view alone, on all views but each, on the baseline, on the baseline
+    and each other view, and on all views; each set is fitted once. Differences are those of the
+    same held-out people. A view is compared on the people who have it.
+
+    Parameters
+    ----------
+    X : MultiView, or 2-D array or DataFrame with `views`
+        At least two views.
+    y : array-like of shape (n_samples,)
+        Labels, or numbers with ``task="regression"``.
+    baseline : list of str
+        Views that one has anyway, such as ["clinical"].
+    model : str or Model, default="BALDUR"
+        A name as in `nested_cv`, or what `make_model` returns.
+    thresholds : list of float, optional
+        Probabilities from which a person tests positive, for net benefit and reclassification;
+        default 0.5 and the prevalence.
+    prevalence : float, optional
+        Share of cases in the population that the test is meant for; default that of the data.
+    **keywords
+        As in `nested_cv`: folds, groups, sites, `n_jobs`, `store` and more.
+
+    Returns
+    -------
+    AddedValue
+        With `table`, `reclassification`, `summary()` and `plot()`; its `result` is that of
+        `nested_cv`.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import added_value
+    >>> sim = make_multiview(90, {"clinical": 3, "genes": 20}, random_state=0)
+    >>> found = added_value(sim.data, sim.target, ["clinical"], model="Ridge logistic", outer=3,
+    ...                     inner=3)
+    >>> found.table.loc[found.table["question"] == "added", "metric"].tolist()[:3]
+    ['auc', 'log_loss', 'brier']
+    """
+    if is_label_matrix(y):
+        raise InputError(
+            f"y has {np.shape(y)[1]} outcomes; run nested_cv with baseline_views, and call "
+            "added_value of its result, which has one for each outcome."
+        )
+    result = nested_cv([model], X, y, baseline_views=baseline, **keywords)
+    assert isinstance(result, NestedResult)  # there is one outcome
+    return result.added_value(thresholds=thresholds, prevalence=prevalence)

@@ -11,19 +11,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from baldur.core.threads import one_thread
 from baldur.estimators.classifier import BaldurClassifier
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.engine.job import predict_rows
-from baldur.evaluation.engine.tasks import ALL, outcomes_of, seed_of
-from baldur.evaluation.label_folds import label_strata
+from baldur.evaluation.jobs import ALL, outcomes_of, predict_rows, seed_of
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.splits import Fold
-from baldur.evaluation.threads import one_thread
+from baldur.evaluation.splits import Fold, label_strata
 from baldur.inference.inner_folds import n_repeats
 from baldur.views import MultiView
-from baldur.views.replace_columns import select_columns
+from baldur.views.container import select_columns
 
 # Columns of a first trial, and of a second where all of them may take long.
 _TRIAL_COLUMNS = (300, 900)

@@ -2,35 +2,270 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.added_value.study import AddedValue, added_value_of, check_view_sets
+from baldur.core.threads import one_thread
+from baldur.evaluation.added_value import AddedValue, added_value_of, check_view_sets
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
-from baldur.evaluation.clinical.resampled import Resampled
-from baldur.evaluation.nested_fits import NestedFits
-from baldur.evaluation.selection.feature_locations import (
-    feature_locations,
-    image_grids,
-    selected_correlations,
+from baldur.evaluation.clinical.held_out import Resampled
+from baldur.evaluation.design import Comparison
+from baldur.evaluation.fitted_model import feature_locations, image_grids, selected_correlations
+from baldur.evaluation.formatting import format_table
+from baldur.evaluation.job_results import JobResults, OuterFit
+from baldur.evaluation.metric_table import (
+    build_table,
+    compare_pairs,
+    fold_scores,
+    permutation_tests,
 )
-from baldur.evaluation.selection.features import (
+from baldur.evaluation.predictions import (
+    few_features_frame,
+    few_names_frame,
+    participants_frame,
+    predictions_frame,
+)
+from baldur.evaluation.selected_features import (
     Stability,
     percent_selected,
+    selection_frame,
     stability_of,
     view_shares,
     weights_frame,
 )
-from baldur.evaluation.tables.few_features import few_features_frame, few_names_frame
-from baldur.evaluation.tables.formatting import format_table
-from baldur.evaluation.tables.participants import participants_frame
-from baldur.evaluation.tables.table import build_table, fold_scores
-from baldur.evaluation.threads import one_thread
-from baldur.preparation.steps.site_report import COLUMNS
+from baldur.evaluation.splits import Fold
+from baldur.preparation.site_effects import COLUMNS
+from baldur.views import MultiView
+
+
+class BaseResult(ABC):
+    """Names, folds, tests between models and the page of a comparison.
+
+    `NestedResult` and `MultilabelResult` add the scores: of one outcome, or means over outcomes.
+    """
+
+    comparison: Comparison  # What was compared: models, data, folds and metrics
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models, the rows of the table."""
+        return [m.name for m in self.comparison.models]
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics that are columns of the table."""
+        return self.comparison.metrics
+
+    @property
+    def select_by(self) -> str:
+        """Metric that selected settings on the inner folds."""
+        return self.comparison.metric
+
+    @cached_property
+    def folds(self) -> list[Fold]:
+        """The outer folds of the comparison, which all outcomes share."""
+        return self.comparison.folds
+
+    @property
+    @abstractmethod
+    def permuted(self) -> dict[str, list[float]]:
+        """Score of every model with each permutation of the labels."""
+
+    @abstractmethod
+    def finished(self) -> Collection[str]:
+        """Return the models that finished every fold."""
+
+    @abstractmethod
+    def fold_values(self, model: str, metric: str) -> np.ndarray:
+        """Return a metric of one model on the test rows of every outer fold."""
+
+    @abstractmethod
+    def format(self, form: str = "text", figures: str = "intervals") -> str:
+        """Return the table as it is printed."""
+
+    def __repr__(self) -> str:
+        return self.format("text")
+
+    def compare(self, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+        """Compare every pair of models by the corrected resampled t-test, Holm-adjusted.
+
+        Of several outcomes, the mean over outcomes is compared.
+
+        Parameters
+        ----------
+        metrics : list of str, optional
+            Default: the metric settings were selected by. Pairs are adjusted within each, those
+            of models with all views apart from the others.
+
+        Returns
+        -------
+        DataFrame
+            metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
+        """
+        ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
+        some = self.comparison.with_some_views
+        parts = []
+        for metric in metrics or [self.select_by]:
+            by_model = {model: self.fold_values(model, metric) for model in self.finished()}
+            parts.append(compare_pairs(by_model, ratio, metric, some))
+        return pd.concat(parts, ignore_index=True)
+
+    def permutation_test(self) -> pd.DataFrame:
+        """Return score, mean permuted score and p-value of every model with permutations.
+
+        p is adjusted over the models by Holm's rule in the column p_holm. Of several outcomes, the
+        scores are means over outcomes, and the outcomes of a sample are permuted together.
+        """
+        scores = {model: self.fold_values(model, self.select_by) for model in self.finished()}
+        return permutation_tests(scores, self.permuted, self.select_by)
+
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one page about this comparison: the answer, figures, tables and methods.
+
+        Of several outcomes, the page has the mean over outcomes and a short section for each;
+        ``result["stroke"].report`` writes the complete page of one outcome.
+
+        Parameters
+        ----------
+        path : str or Path
+            HTML file to write; it needs no network and no other file.
+        **options
+            As in `baldur.report.report_result`: model, people, title.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        from baldur.report import report_result
+
+        result: Any = self
+        return report_result(result, path, **options)
+
+
+@dataclass(repr=False)
+class NestedFits(BaseResult):
+    """Held-out predictions, selected features and settings of the fits on the outer folds.
+
+    All tables of a `NestedResult`, which describes the attributes, are computed from these.
+    """
+
+    comparison: Comparison
+    jobs: JobResults
+
+    def __post_init__(self) -> None:
+        self.predictions = self.predictions_of(self.finished())
+        self.selection = selection_frame(
+            self.finished(), self.data, self.n_features, self.weight_classes
+        )
+        rows = [
+            (model, f.repeat + 1, f.fold + 1, key, value)
+            for model, fits in self.fits.items()
+            for f in fits
+            for key, value in f.setting.items()
+        ]
+        self.settings = pd.DataFrame(rows, columns=["model", "repeat", "fold", "setting", "value"])
+
+    # -- from the comparison ---------------------------------------------------------------
+
+    @property
+    def classes(self) -> list[Any]:
+        """Classes, the positive one last; empty in regression."""
+        return self.comparison.classes
+
+    @property
+    def class_names(self) -> list[str]:
+        """Classes as text, as the columns of the tables name them."""
+        return [str(c) for c in self.classes]
+
+    @property
+    def weight_classes(self) -> list[str]:
+        """Classes that have weights: the positive of two, each of several, or none ("")."""
+        names = self.class_names
+        return names if len(names) > 2 else names[-1:] or [""]
+
+    @property
+    def truth(self) -> np.ndarray:
+        """Class codes or numbers of all samples."""
+        return self.comparison.y
+
+    @property
+    def data(self) -> MultiView:
+        """The samples on which the models were compared."""
+        return self.comparison.data
+
+    @property
+    def n_features(self) -> dict[str, int]:
+        """Features of each view, without the reference levels of categories."""
+        return self.comparison.n_features
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        """Group of every sample, where groups were given."""
+        return self.comparison.plan.groups
+
+    @property
+    def sites(self) -> np.ndarray | None:
+        """Site of every sample, where sites were given."""
+        return self.comparison.plan.sites
+
+    # -- from the jobs ---------------------------------------------------------------------
+
+    @property
+    def fits(self) -> dict[str, list[OuterFit]]:
+        """Fits of every model on the outer folds."""
+        return self.jobs.fits
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Models that failed, with the reason of each."""
+        return self.jobs.failures
+
+    @property
+    def notes(self) -> dict[str, list[str]]:
+        """Warnings and settings that failed, of every model."""
+        return self.jobs.notes
+
+    @property
+    def permuted(self) -> dict[str, list[float]]:
+        """Score of every model with each permutation of the labels."""
+        return self.jobs.permuted
+
+    @property
+    def no_signal(self) -> dict[str, int]:
+        """Folds of a model that showed no evidence of signal on held-out data."""
+        return self.jobs.no_signal
+
+    def finished(self) -> dict[str, list[OuterFit]]:
+        """Return the fits of the models that finished every fold."""
+        return {m: self.fits[m] for m in self.models if m not in self.failures}
+
+    def predictions_of(self, fits: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
+        """Return the held-out predictions of some fits, by model, in the form of `predictions`."""
+        return predictions_frame(fits, self.data, self.truth, self.classes, self.groups, self.sites)
+
+    def fold_values(self, model: str, metric: str) -> np.ndarray:
+        """Return a metric of one model on the test rows of every outer fold.
+
+        Parameters
+        ----------
+        model : str
+            One that finished.
+        metric : str
+
+        Returns
+        -------
+        ndarray of shape (n_folds,)
+        """
+        fits = self.fits[model]
+        return np.array([f.score(metric, self.truth, len(self.classes)) for f in fits])
 
 
 class NestedResult(NestedFits):

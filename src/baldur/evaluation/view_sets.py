@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from baldur.evaluation.engine.job_store import job_key
+from baldur.evaluation.job_store import job_key
 from baldur.evaluation.models import Model, name_with_views
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation

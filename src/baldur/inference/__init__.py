@@ -12,5 +12,5 @@ with the predictor and the evidence for it (`fit`). The steps are
 - the Gaussian that predicts (`final_predictor`, `predictor`, `gaussians`).
 
 Nothing here knows estimators, files or feature names. May import: `baldur.model`, `baldur.views`,
-`baldur.state`, `baldur.types` and `baldur.exceptions`.
+`baldur.core.state`, `baldur.core.types` and `baldur.exceptions`.
 """

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.types import Array, Index, IntArray
 from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble_members import Ensemble
-from baldur.inference.fold_batch import EnsembleData
+from baldur.inference.inner_folds import EnsembleData
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import triangle_squares
-from baldur.types import Array, Index, IntArray
 
 CREDIBLE = 0.95
 """Probability that a credible set is to hold."""

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.design import Design
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import Likelihood, Sites
-from baldur.types import Array, IntArray, Mask
 
 PREDICTOR_SD = 5.0
 """The s.d. of the linear predictor is half-normal with this scale: weakly informative, from no

@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from baldur.core.types import Array, IntArray
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import (
     INTERCEPT_VAR,
@@ -27,7 +28,6 @@ from baldur.model.posterior import (
     triangle_times,
     weighted_gram,
 )
-from baldur.types import Array, IntArray
 
 Posterior = SamplePosterior | FeaturePosterior
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.types import Array, IntArray
 from baldur.inference.dense_members import (
     Member,
     ScalePoint,
@@ -20,13 +21,12 @@ from baldur.inference.dense_members import (
     fit_pooled,
 )
 from baldur.inference.design import ColumnDesign, Design
-from baldur.inference.fold_batch import EnsembleData, FoldBatch
+from baldur.inference.inner_folds import EnsembleData, FoldBatch
 from baldur.inference.predictive import shrinkage
-from baldur.inference.screened_member import fit_screened, marginal_associations
+from baldur.inference.screening import fit_screened, marginal_associations
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import Likelihood, residual, shared_precision
-from baldur.types import Array, IntArray
 
 SCREENED = MappingProxyType({"screened_10": 10, "screened_30": 30, "screened_100": 100})
 """Members with the strongest marginal associations, and how many: half decades, from what a sample

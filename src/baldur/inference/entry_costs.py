@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from baldur.types import Array, IntArray, Mask
+from baldur.core.types import Array, IntArray, Mask
 
 WORTH = 0.01
 """Part of what the ensemble explains that a feature must gain to enter because it costs nothing

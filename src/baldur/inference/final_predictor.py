@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from baldur.core.types import Array, Index, Mask
 from baldur.inference.ensemble_members import (
     Designs,
     Ensemble,
     noise_variance,
     over_candidates,
 )
-from baldur.inference.fewer_views import restricted
-from baldur.inference.fold_batch import EnsembleData, FoldBatch
 from baldur.inference.gaussians import KernelGaussian, WeightGaussian
+from baldur.inference.inner_folds import EnsembleData, FoldBatch
+from baldur.inference.path_search import restricted
 from baldur.inference.predictive import shrinkage
 from baldur.inference.predictor import Calibration, Predictor, mean_squares, pool
 from baldur.inference.screening import Problem, with_their_groups
@@ -23,7 +24,6 @@ from baldur.inference.stacking import Stacking
 from baldur.inference.submodel_path import SubmodelPath, submodel_signal
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
-from baldur.types import Array, Index, Mask
 
 
 @dataclass(frozen=True)

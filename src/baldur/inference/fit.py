@@ -20,38 +20,72 @@ The features that are selected are exactly those that predict.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from baldur.inference.cost_path import cost_records
-from baldur.inference.credible_sets import credible_sets
+from baldur.core.threads import few_blas_threads
+from baldur.core.types import Array, Index, IntArray, Mask
+from baldur.inference.credible_sets import CredibleSet, credible_sets
 from baldur.inference.ensemble_members import MEMBERS
-from baldur.inference.fit_result import FitResult
-from baldur.inference.fold_batch import gather_data
 from baldur.inference.fold_fits import Fold, FoldFits, Watcher
-from baldur.inference.path_table import (
+from baldur.inference.inner_folds import gather_data
+from baldur.inference.per_view import StoredPath
+from baldur.inference.predictor import Predictor
+from baldur.inference.screening import Problem, candidates
+from baldur.inference.selection import Gap, Scores, paired_gap, select_smallest
+from baldur.inference.shared_factors import select_factors
+from baldur.inference.submodel_path import (
     MakeRecords,
+    SubmodelPath,
     entering_columns,
     entering_views,
     path_records,
 )
-from baldur.inference.per_view import StoredPath
-from baldur.inference.screening import Problem, candidates
-from baldur.inference.selection import Scores, paired_gap, select_smallest
-from baldur.inference.shared_factors import select_factors
-from baldur.inference.submodel_path import SubmodelPath
 from baldur.inference.submodels import (
     PathSizes,
     Submodel,
+    column_masks,
+    cost_records,
     largest_within,
     make_submodels,
     whole_views_submodel,
 )
-from baldur.inference.threads import few_blas_threads
-from baldur.types import Array, Index, IntArray, Mask
-from baldur.views.matrices.read_counter import passes
+from baldur.views.sources import passes
+
+
+@dataclass
+class FitResult:
+    """Result of a fit: the selected submodel, the ensemble and the evidence of signal."""
+
+    chosen: Submodel  # the one that was selected
+    submodels: list[Submodel]  # from the base rate to the largest one that is stored
+    n_features: int  # features of the selected views, a category counted once
+    inclusion: list[Array]  # (D_m,); inclusion probability of each feature
+    share: Array  # (M,); learned share of included features
+    stacking: dict[str, float]  # weight of each member's linear predictor
+    signal: Gap  # what the ensemble gains over the base rate per held-out row
+    path: list[dict[str, Any]]  # one per submodel
+    stored_path: StoredPath  # for submodels with a number of features per view
+    cost_path: list[dict[str, Any]]  # one per cost that is paid; empty without costs
+    factor_path: list[dict[str, Any]]
+    credible_sets: list[CredibleSet]  # one per selected feature; empty where all are used
+    history: list[dict[str, Any]]  # the record of the fit on all rows
+    converged: bool
+    solver: str  # "feature" or "sample"
+
+    @property
+    def predictor(self) -> Predictor:
+        """The predictor of the selected submodel."""
+        return self.chosen.predictor
+
+    @property
+    def selected(self) -> list[Mask]:
+        """The selected columns of each view, (D_m,) bool arrays."""
+        return column_masks(self.chosen)
+
 
 Select = Callable[[Array], tuple[int, Mask]]
 """`select_smallest` with what all selections of a fit share: `ensemble`, `allowed`, `weight`."""

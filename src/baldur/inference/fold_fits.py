@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.inference.ensemble_members import Ensemble, fit_ensemble
-from baldur.inference.fewer_views import first_views, view_moments
 from baldur.inference.final_predictor import FittedEnsemble, TrainingRows
-from baldur.inference.fold_batch import EnsembleData, FoldBatch, folds_at_once
-from baldur.inference.held_out_scorer import HeldOutScorer, without_padding
+from baldur.inference.inner_folds import EnsembleData, FoldBatch, folds_at_once
+from baldur.inference.path_search import first_views, view_moments
 from baldur.inference.predictive import Task
 from baldur.inference.screening import Problem
-from baldur.inference.selection import Scores, mean_losses
+from baldur.inference.selection import HeldOutScorer, Scores, mean_losses, without_padding
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
 from baldur.inference.submodel_path import SIZES, SubmodelPath, make_path, path_moments
 from baldur.inference.submodels import PathSizes, path_sizes
-from baldur.types import Array, Index, IntArray, Mask
 
 Fold = tuple[IntArray, IntArray]
 Watcher = Callable[[dict[str, Any]], None]

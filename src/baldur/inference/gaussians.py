@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.state import Fields, State
+from baldur.core.types import Array, Index
 from baldur.inference.design import predict_rows
 from baldur.model.posterior import SamplePosterior, with_ones
-from baldur.state import Fields, State
-from baldur.types import Array, Index
-from baldur.views.matrices.prepared_view import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 Views = Sequence[PreparedView]
 

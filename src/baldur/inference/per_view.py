@@ -18,15 +18,20 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from baldur.core.types import IntArray, Mask
 from baldur.inference.final_predictor import TrainingRows, submodel_predictor
-from baldur.inference.fold_batch import EnsembleData, FoldBatch
-from baldur.inference.held_out_scorer import HeldOutScorer
+from baldur.inference.inner_folds import EnsembleData, FoldBatch
 from baldur.inference.path_search import Basis
-from baldur.inference.path_table import MakeRecords, entering_columns
+from baldur.inference.selection import HeldOutScorer
 from baldur.inference.shared_factors import share_factors
-from baldur.inference.submodel_path import SIZES, SubmodelPath, moments_at
+from baldur.inference.submodel_path import (
+    SIZES,
+    MakeRecords,
+    SubmodelPath,
+    entering_columns,
+    moments_at,
+)
 from baldur.inference.submodels import Submodel
-from baldur.types import IntArray, Mask
 
 STORED = 64
 """Columns of a path that are stored for submodels per view: a few megabytes for forty folds."""

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.state import Fields, State, by_kind
+from baldur.core.types import Array, Index
 from baldur.inference.ensemble_members import mixture
 from baldur.inference.gaussians import (
     CoefficientSums,
@@ -25,8 +27,6 @@ from baldur.inference.gaussians import (
     block_size,
 )
 from baldur.inference.predictive import calibrated_moments, pooled_weights
-from baldur.state import Fields, State, by_kind
-from baldur.types import Array, Index
 
 
 @dataclass(frozen=True)

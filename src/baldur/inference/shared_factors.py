@@ -28,13 +28,12 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.types import Array
 from baldur.inference.ensemble_members import Ensemble
 from baldur.inference.gaussians import Views
-from baldur.inference.held_out_scorer import HeldOutScorer
 from baldur.inference.predictor import Predictor, SharedFactors, mean_squares
-from baldur.inference.selection import mean_losses, paired_gap
+from baldur.inference.selection import HeldOutScorer, mean_losses, paired_gap
 from baldur.inference.stacking import Stacking
-from baldur.types import Array
 
 RANKS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)
 """Numbers of factors that are scored, besides one per output."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.dense_members import (
     OWN_ITER,
     PREDICTOR_SD,
@@ -28,7 +29,6 @@ from baldur.model.spike_slab import (
     slab_moments,
     wider_variance,
 )
-from baldur.types import Array, IntArray, Mask
 
 PRIOR_IN, PRIOR_OUT = 1.0, 1.0
 """Beta prior of each pi_m: uniform."""

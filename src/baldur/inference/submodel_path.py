@@ -15,12 +15,15 @@ Shapes: F folds, C outputs, n training rows, L candidate columns, K features of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from baldur.core.types import Array, Index, IntArray
 from baldur.inference.design import GramDesign
 from baldur.inference.ensemble_members import (
     Designs,
@@ -29,15 +32,14 @@ from baldur.inference.ensemble_members import (
     noise_variance,
     over_candidates,
 )
-from baldur.inference.fewer_views import first_views, restricted
-from baldur.inference.fold_batch import EnsembleData, FoldBatch
-from baldur.inference.path_search import Basis, search
+from baldur.inference.inner_folds import EnsembleData, FoldBatch
+from baldur.inference.path_search import Basis, first_views, restricted, search
 from baldur.inference.predictive import Task, pooled_weights
-from baldur.inference.stacking import Stacking
+from baldur.inference.selection import Scores, paired_gap
+from baldur.inference.stacking import INTERVAL, Stacking, accuracy_interval
 from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.likelihood import logistic_rates
 from baldur.model.posterior import FeaturePosterior, with_ones
-from baldur.model.quadrature import logistic_rates
-from baldur.types import Array, IntArray
 
 SIZES = (
     *range(1, 11), *range(12, 20, 2), *range(20, 36, 4), *range(40, 72, 8), *range(80, 144, 16)
@@ -316,3 +318,71 @@ def view_signals(
             spread = [np.einsum("nd,nd->", part @ each, part) for each in cov[:, here][:, :, here]]
             both[m] = signal[m] + np.array(spread) / len(part)
     return signal, both
+
+
+Entering = list[tuple[int, int | None]] | None
+"""Pairs of a view and its column, or of a view and None for all its columns, that enter with a
+submodel; None for all features that are not in yet."""
+
+MakeRecords = Callable[..., list[dict[str, Any]]]
+"""`path_records` with what all records of a fit share: `ensemble`, `weight`, `allowed`, `task`."""
+
+
+def entering_views(order: IntArray, counts: Sequence[int]) -> list[Entering]:
+    """Return the views that enter at each number of views, from their order."""
+    edges = [0, *counts]
+    return [[(int(m), None) for m in order[a:b]] for a, b in pairwise(edges)]
+
+
+def entering_columns(order: IntArray, sizes: Sequence[int], candidates: Index) -> list[Entering]:
+    """Return the columns that enter at each size, from their order among the candidates."""
+    owner = np.repeat(np.arange(len(candidates)), [len(own) for own in candidates])
+    place = np.concatenate(candidates)
+    edges = [0, *sizes]
+    return [[(int(owner[c]), int(place[c])) for c in order[a:b]] for a, b in pairwise(edges)]
+
+
+def path_records(
+    kind: str,
+    n_views: Sequence[int],
+    n_features: Sequence[int],
+    scores: Scores,
+    enters: Sequence[Entering],
+    *,
+    ensemble: Array,
+    weight: Array,
+    allowed: float,
+    task: Task,
+) -> list[dict[str, Any]]:
+    """Return the records of the submodels of one kind, from small to large.
+
+    Shapes: ensemble, weight (N,).
+    """
+    records: list[dict[str, Any]] = []
+    largest = len(scores.losses) - 1
+    name = "r2" if task == "regression" else "auc"
+    for place, loss in enumerate(scores.losses):
+        gap = paired_gap(loss, ensemble, weight)
+        own = paired_gap(loss, np.zeros(len(loss)), weight)
+        accuracy = float(scores.accuracy[place])
+        low, high = accuracy_interval(accuracy, float(scores.accuracy_error[place]), task)
+        records.append(
+            {
+                "step": kind,
+                "n_views": int(n_views[place]),
+                "n_features": int(n_features[place]),
+                "loss": float(loss @ weight / weight.sum()),
+                "loss_difference": gap.mean,
+                "standard_error": gap.error,
+                "upper": gap.upper,
+                "candidate": kind != "nothing" and (place == largest or gap.upper <= allowed),
+                "selected": False,
+                "loss_lower": own.mean - INTERVAL * own.error,
+                "loss_upper": own.mean + INTERVAL * own.error,
+                name: accuracy,
+                f"{name}_lower": low,
+                f"{name}_upper": high,
+                "enters": enters[place],
+            }
+        )
+    return records

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.types import Array, IntArray
 from baldur.inference.design import Design
 from baldur.model.likelihood import Likelihood, LogisticLikelihood, SharedPrecision, Sites
 from baldur.model.posterior import precision, put, take
-from baldur.types import Array, IntArray
 
 HALVINGS = 8
 """Halvings of a step that lowers the bound, before it is given up."""

@@ -18,21 +18,20 @@
 Every reader returns a `MultiView` with sample ids and feature names. What has to be learned from
 training rows is a step of its own, to be put in front of an estimator in a scikit-learn pipeline.
 Nothing stored in a file is executed, and nothing is fetched from a network. Reading keeps to the
-budget of memory and time in `baldur.safety.budget`, whatever a file claims or unpacks to.
+budget of memory and time in `baldur.core.limits`, whatever a file claims or unpacks to.
 
 In: paths of files. Out: `MultiView` and tables. `formats` has the parser of each file format.
-May import: `baldur.exceptions`, `baldur.atomic_io`, `baldur.safety`, `baldur.views` and
+May import: `baldur.exceptions`, `baldur.core.atomic_io`, `baldur.views` and
 `baldur.preparation`.
 """
 
 from baldur.io.align import Aligned, AlignReport, align
 from baldur.io.mudata import read_mudata, read_obs
-from baldur.io.nifti import read_nifti
+from baldur.io.nifti import read_nifti, to_nifti
 from baldur.io.plink import read_fam, read_plink
 from baldur.io.readers import read_view
 from baldur.io.sample_tables import encode_text, read_text_table
 from baldur.io.table_views import read_table
-from baldur.io.weight_images import to_nifti
 
 __all__ = [
     "AlignReport",

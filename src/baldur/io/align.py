@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io.formats.ids import near_misses, simplify_id
+from baldur.io.files import near_misses, simplify_id
 from baldur.views.container import MultiView
-from baldur.views.matrices.source import RowMapSource, Source
+from baldur.views.sources import RowMapSource, Source
 from baldur.views.validate import some
 from baldur.views.view import View
 

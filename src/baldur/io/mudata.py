@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.core.escape import check_names
+from baldur.core.limits import LAZY_BYTES, MAX_BYTES, no_bare_memory_error
+from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
-from baldur.io.formats.files import check_ids, find_file, parsing
-from baldur.io.formats.hdf5 import (
+from baldur.io.files import check_ids, find_file, parsing
+from baldur.io.hdf5 import (
     DenseMatrix,
     SparseMatrix,
     check_inside,
@@ -20,14 +23,12 @@ from baldur.io.formats.hdf5 import (
     member,
     open_file,
     probe,
+    read_frame,
+    read_index,
 )
-from baldur.io.formats.hdf5_tables import read_frame, read_index
-from baldur.optional import import_extra
-from baldur.safety.budget import LAZY_BYTES, MAX_BYTES, no_bare_memory_error
-from baldur.safety.escape import check_names
 from baldur.views.container import MultiView
 from baldur.views.encode import feature_names
-from baldur.views.matrices.source import RowMapSource, as_source
+from baldur.views.sources import RowMapSource, as_source
 from baldur.views.validate import some
 
 _SUFFIXES = (".h5mu", ".h5ad")

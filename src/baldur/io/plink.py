@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.core.limits import MAX_BYTES, check_size, no_bare_memory_error
 from baldur.exceptions import InputError
-from baldur.io.formats.files import as_path, check_ids, find_file
-from baldur.io.formats.genotypes import BedMatrix, PgenMatrix
-from baldur.io.formats.plink_tables import people_of, read_people, read_variants
+from baldur.io.files import as_path, check_ids, find_file
+from baldur.io.plink_files import BedMatrix, PgenMatrix, people_of, read_people, read_variants
 from baldur.preparation import VariantFilter
-from baldur.safety.budget import MAX_BYTES, check_size, no_bare_memory_error
-from baldur.views.container import MultiView
-from baldur.views.replace_columns import select_columns
+from baldur.views.container import MultiView, select_columns
 from baldur.views.validate import some
 
 

@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from baldur.core.escape import one_line
+from baldur.core.limited_process import is_below
+from baldur.core.limits import MAX_BYTES
 from baldur.exceptions import BaldurError, InputError
-from baldur.io.formats.files import as_path
+from baldur.io.files import as_path
 from baldur.io.mudata import read_mudata
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import plink_files, read_plink
@@ -16,9 +19,6 @@ from baldur.io.schema import SectionError
 from baldur.io.table_views import read_table
 from baldur.io.view_sections import TableView, ViewSection, view_section
 from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
-from baldur.safety.budget import MAX_BYTES
-from baldur.safety.confine import is_below
-from baldur.safety.escape import one_line
 from baldur.views.container import MultiView
 
 READERS: Mapping[str, Callable[..., MultiView]] = {

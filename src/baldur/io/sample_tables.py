@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.core.limits import MAX_BYTES, Deadline, check_size, no_bare_memory_error
 from baldur.exceptions import InputError
-from baldur.io.formats.delimited import SEPARATORS, read_delimited
-from baldur.io.formats.excel import read_excel
-from baldur.io.formats.files import find_file, suffix_of
-from baldur.io.formats.parquet import read_parquet
+from baldur.io.delimited import SEPARATORS, read_delimited
+from baldur.io.excel import read_excel
+from baldur.io.files import find_file, suffix_of
+from baldur.io.parquet import read_parquet
 from baldur.io.table_views import MISSING_MARKERS
-from baldur.safety.budget import MAX_BYTES, Deadline, check_size, no_bare_memory_error
 from baldur.views.encode import MAX_LEVELS, Encoded, encode_frame
 
 _PER_CELL = 130

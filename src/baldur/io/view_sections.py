@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError
 
-from baldur.io.formats.files import as_path, suffix_of
+from baldur.io.files import as_path, suffix_of
 from baldur.io.schema import Names, OneOf, Section, SectionError, Text, problem_of, schema_of
 
 _BY_ENDING = {

@@ -3,7 +3,7 @@
 In come arrays: columns or Gram matrices of views, outcomes, sites and prior precisions, most of
 them for several fits at once. Out go arrays and small dataclasses: expectations, posterior moments
 and terms of the lower bound. Nothing iterates until convergence here; that is the task of
-`baldur.inference` and `baldur.paper.meanfield`.
+`baldur.inference` and `baldur.paper`.
 
 - `likelihood`: logistic likelihood of labels and Gaussian likelihood of continuous outcomes.
 - `quadrature`: expectations of logistic functions under a Gaussian.

@@ -17,11 +17,94 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import digamma, expit, gammaln
+from scipy.special import digamma, expit, gammaln, ndtr
 
-from baldur.model.gamma_prior import VAGUE
-from baldur.model.quadrature import logistic_moments, logistic_rates
-from baldur.types import Array, IntArray
+from baldur.core.types import Array, IntArray
+from baldur.model.spike_slab import VAGUE
+
+_WEIGHTS = np.array(
+    [
+        0.0015206280991473234,
+        0.028774082537394347,
+        0.13309915812052253,
+        0.27519186203967827,
+        0.31423277994745646,
+        0.1931771893449166,
+        0.050812613851935653,
+        0.0031916860589487313,
+    ]
+)
+_SCALES = np.array(
+    [
+        4.185709058046048,
+        3.2261469561223994,
+        2.5142230921159436,
+        1.961472923093729,
+        1.5325541887989895,
+        1.2011990150918166,
+        0.9424295633533045,
+        0.7316804534500289,
+    ]
+)
+_SQUARES = _SCALES[:, None] ** 2
+_DENSITY = _WEIGHTS / np.sqrt(2.0 * np.pi)
+
+CHUNK = 1024
+"""Logits worked on at once, few enough for all eight terms to stay in the processor's cache."""
+
+
+class LogisticMoments(NamedTuple):
+    """E[sigmoid], E[sigmoid'] and E[softplus] of a Gaussian logit, each shaped as its mean."""
+
+    rate: Array
+    slope: Array
+    softplus: Array
+
+
+class LogisticRates(NamedTuple):
+    """E[sigmoid], E[sigmoid'] and E[sigmoid''] of a Gaussian logit, each shaped as its mean."""
+
+    rate: Array
+    slope: Array
+    curve: Array
+
+
+def logistic_moments(mean: Array, var: Array) -> LogisticMoments:
+    """Return E[sigmoid(eta)], E[sigmoid'(eta)] and E[ln(1 + exp eta)] for eta ~ N(mean, var)."""
+    return LogisticMoments(*_expectations(mean, var, softplus=True))
+
+
+def logistic_rates(mean: Array, var: Array) -> LogisticRates:
+    """Return E[sigmoid(eta)] and its first two derivatives by the mean, for eta ~ N(mean, var)."""
+    return LogisticRates(*_expectations(mean, var, softplus=False))
+
+
+def probit_mixture() -> tuple[Array, Array]:
+    """Return the weights p and scales c of the mixture, for programs that evaluate it elsewhere."""
+    return _WEIGHTS.copy(), _SCALES.copy()
+
+
+def _expectations(mean: Array, var: Array, *, softplus: bool) -> tuple[Array, Array, Array]:
+    """Return E[sigmoid], E[sigmoid'] and either E[softplus] or E[sigmoid'']."""
+    mean = np.asarray(mean, dtype=float)
+    shape = mean.shape
+    m = mean.ravel()
+    v = np.broadcast_to(var, shape).ravel()
+    rate, slope, last = np.empty_like(m), np.empty_like(m), np.empty_like(m)
+    for start in range(0, len(m), CHUNK):
+        part = slice(start, start + CHUNK)
+        r2 = v[part] + _SQUARES  # (8, CHUNK)
+        r = np.sqrt(r2)
+        z = m[part] / r
+        density = np.exp(-0.5 * z * z)
+        rate[part] = _WEIGHTS @ ndtr(z)
+        slope[part] = _DENSITY @ (density / r)
+        if softplus:
+            last[part] = m[part] * rate[part] + _DENSITY @ (density * r)
+        else:
+            last[part] = -(_DENSITY @ (density * z / r2))
+    return rate.reshape(shape), slope.reshape(shape), last.reshape(shape)
+
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -329,3 +412,13 @@ def residual(T: Array, weight: Array, *, logistic: bool) -> Array:
     if logistic:
         mean = expit(log_odds_of_rate(mean))
     return np.asarray(weight * (T - mean))
+
+
+@dataclass(frozen=True)
+class Loadings:
+    """q(V) and q(b)."""
+
+    V: Array  # V, V_cov: (C, K); and (C, K, K) arrays; a zero covariance is a point estimate
+    V_cov: Array
+    b: Array  # b, b_var: (C,)
+    b_var: Array

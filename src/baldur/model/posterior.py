@@ -35,7 +35,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas, lapack
 
-from baldur.types import Array, IntArray, Mask
+from baldur.core.types import Array, IntArray, Mask
 
 INTERCEPT_VAR = 100.0
 """Prior variance of an intercept: ten logits, or ten standard deviations of an output."""

@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from baldur.types import Array
+from baldur.core.types import Array
 
 MIN_RHO = 1e-10
 """Floor of an inclusion probability, so that its logarithm and its variance stay finite."""
@@ -113,3 +113,13 @@ def wider_variance(rho: Array, found: SlabMoments, cav: Cavity, slab: Array) -> 
     """Return the geometric mean of `mean_matched_variance` and rho sigma^2, (F, C, L)."""
     matched = mean_matched_variance(rho, found, cav, slab)
     return np.sqrt(matched * rho[..., None, :] * slab)
+
+
+class GammaPrior(NamedTuple):
+    """Shape and rate of a Gamma prior."""
+
+    shape: float
+    rate: float
+
+
+VAGUE = GammaPrior(1e-6, 1e-6)

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from baldur.core.parameters import Constraint, is_number, is_one_of
 from baldur.estimators import parameters
 from baldur.estimators.base import Training
 from baldur.estimators.classifier import ClassifierBase
-from baldur.estimators.progress import Reporter
+from baldur.estimators.default_fit import Reporter
 from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError, InputWarning, NoSignalWarning
-from baldur.paper.meanfield.inputs import SPACES
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
-from baldur.parameters import Constraint, is_number, is_one_of
+from baldur.paper.run import SPACES
 from baldur.views.container import MultiView
-from baldur.views.matrices.prepared_view import PreparedView
+from baldur.views.prepared_view import PreparedView
 
 BOUNDS = ("quadrature", "jaakkola")
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.state import Fields, State
+from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.inference.gaussians import WeightGaussian
 from baldur.inference.predictor import mean_squares
-from baldur.model.loadings import Loadings
-from baldur.paper.meanfield import (
+from baldur.model.likelihood import Loadings
+from baldur.paper.result import (
     MeanFieldResult,
     latent_moments,
     noise_variance,
     predict_meanfield,
     predictor_moments,
-    run_meanfield,
 )
-from baldur.state import Fields, State
-from baldur.types import Array, Index, IntArray, Mask
-from baldur.views.matrices.prepared_view import PreparedView
+from baldur.paper.run import run_meanfield
+from baldur.views.prepared_view import PreparedView
 
 Views = Sequence[PreparedView]
 

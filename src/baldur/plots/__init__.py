@@ -37,29 +37,24 @@ comparison, and the reader of its tables), ``clinical`` (ROC, precision-recall, 
 decision curves) and ``drawing`` (style, names and parts that all figures share).
 """
 
-from baldur.plots.clinical.calibration import CalibrationDisplay
-from baldur.plots.clinical.decision import DecisionDisplay
-from baldur.plots.clinical.precision_recall import PrecisionRecallDisplay
-from baldur.plots.clinical.roc import RocDisplay
-from baldur.plots.drawing.display import Display
-from baldur.plots.model.brain import BrainDisplay
-from baldur.plots.model.contributions import ContributionsDisplay
-from baldur.plots.model.correlation import CorrelationDisplay
-from baldur.plots.model.few_features import CostDisplay, FewFeaturesDisplay
-from baldur.plots.model.forest import ForestDisplay
-from baldur.plots.model.history import HistoryDisplay
-from baldur.plots.model.latent import LatentDisplay
-from baldur.plots.model.loadings import LoadingsDisplay
-from baldur.plots.model.manhattan import ManhattanDisplay
-from baldur.plots.model.submodel_path import PathDisplay
-from baldur.plots.model.view_share import ViewShareDisplay
-from baldur.plots.results.added_value import AddedValueDisplay
-from baldur.plots.results.comparison import ComparisonDisplay
-from baldur.plots.results.fold_heatmap import FoldHeatmapDisplay
-from baldur.plots.results.fold_weights import FoldWeightsDisplay
-from baldur.plots.results.learning_curve import LearningCurveDisplay
-from baldur.plots.results.missing_views import MissingViewsDisplay
-from baldur.plots.results.outcomes import OutcomesDisplay
+from baldur.plots.brain import BrainDisplay
+from baldur.plots.clinical import (
+    CalibrationDisplay,
+    DecisionDisplay,
+    PrecisionRecallDisplay,
+    RocDisplay,
+)
+from baldur.plots.comparison import AddedValueDisplay, ComparisonDisplay, OutcomesDisplay
+from baldur.plots.contributions import ContributionsDisplay
+from baldur.plots.correlation import CorrelationDisplay
+from baldur.plots.display import Display
+from baldur.plots.folds import FoldHeatmapDisplay, FoldWeightsDisplay
+from baldur.plots.forest import ForestDisplay, ViewShareDisplay
+from baldur.plots.history import HistoryDisplay
+from baldur.plots.latent import LatentDisplay, LoadingsDisplay
+from baldur.plots.learning_curve import LearningCurveDisplay, MissingViewsDisplay
+from baldur.plots.manhattan import ManhattanDisplay
+from baldur.plots.submodel_path import CostDisplay, FewFeaturesDisplay, PathDisplay
 
 __all__ = [
     "AddedValueDisplay",

@@ -14,16 +14,13 @@ the input. Estimators and competitors alike own one `Preparation` as ``preparati
 It may import `views`, `state`, `safety` and `exceptions`.
 """
 
-from baldur.preparation.column_statistics import SCALES
+from baldur.preparation.categories import CategoryEncoder
+from baldur.preparation.column_filters import VariantFilter, VoxelMask
 from baldur.preparation.preparation import Preparation, preparation_for
-from baldur.preparation.steps.categories import CategoryEncoder
-from baldur.preparation.steps.sites import SiteHarmoniser
-from baldur.preparation.steps.step import Step
-from baldur.preparation.steps.variants import VariantFilter
-from baldur.preparation.steps.voxels import VoxelMask
+from baldur.preparation.sites import SiteHarmoniser
+from baldur.preparation.steps import Step
 
 __all__ = [
-    "SCALES",
     "CategoryEncoder",
     "Preparation",
     "SiteHarmoniser",

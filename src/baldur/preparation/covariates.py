@@ -17,13 +17,12 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from baldur.core.state import Fields, State
 from baldur.exceptions import InputError
 from baldur.preparation.sample_flags import COVARIATE, UnknownLevel
-from baldur.state import Fields, State
 from baldur.views.container import MultiView
 from baldur.views.encode import encode_frame, level_text
-from baldur.views.matrices.blocks import tile_width
-from baldur.views.matrices.standardise_and_fill import FARTHEST, Standardised
+from baldur.views.standardised_blocks import FARTHEST, Standardised, tile_width
 from baldur.views.validate import some
 
 # A column whose residual spread is below this share of its own is explained by the covariates.

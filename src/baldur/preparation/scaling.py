@@ -14,21 +14,54 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.core.state import Fields, State
 from baldur.exceptions import InputError, InputWarning
-from baldur.preparation.check_missing import check_missing
-from baldur.preparation.column_statistics import SCALES, column_statistics
+from baldur.preparation.alleles import alleles_of, match_alleles
+from baldur.preparation.column_statistics import (
+    SCALES,
+    SMALLEST_SPREAD,
+    ColumnStatistics,
+    column_statistics,
+)
 from baldur.preparation.covariates import CovariateFlags, Covariates, learn_regression
 from baldur.preparation.sample_flags import warn_of_shift
-from baldur.preparation.steps.alleles import alleles_of, match_alleles
-from baldur.preparation.tile_statistics import SMALLEST_SPREAD
-from baldur.state import Fields, State
 from baldur.views.container import MultiView
-from baldur.views.matrices.blocks import DEFAULT_BLOCK_BYTES
-from baldur.views.matrices.normal_scores import NormalScores
-from baldur.views.matrices.prepared_view import PreparedView, prepare_view
-from baldur.views.matrices.standardise_and_fill import Standardised, working_dtype
+from baldur.views.prepared_view import PreparedView, prepare_view
+from baldur.views.standardised_blocks import (
+    DEFAULT_BLOCK_BYTES,
+    NormalScores,
+    Standardised,
+    working_dtype,
+)
 from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
+
+
+def check_missing(view: View, statistics: ColumnStatistics, impute: str, all_missing: str) -> None:
+    """Refuse views and columns without values, and cells that may not be imputed."""
+    n = int(view.present.sum())
+    if n == 0:
+        raise InputError(
+            f"View {view.name!r}: expected data for at least one training sample, but all "
+            f"{view.shape[0]} have none. Leave the view out with select, or check how samples "
+            "were matched."
+        )
+    empty = np.flatnonzero(statistics.count == 0)
+    if empty.size and all_missing == "error":
+        raise InputError(
+            f"View {view.name!r}: expected at least one value in each column, but "
+            f"{empty.size} of {view.shape[1]} columns are missing in every training sample: "
+            f"{some(view.names_of(empty).tolist())}. Drop them, or give them no weight with "
+            "Preparation(all_missing='zero')."
+        )
+    holes = np.flatnonzero((statistics.count < n) & (statistics.count > 0))
+    if holes.size and impute == "error":
+        raise InputError(
+            f"View {view.name!r}: expected no missing cells (impute='error'), but {holes.size} of "
+            f"{view.shape[1]} columns have some: {some(view.names_of(holes).tolist())}. Fill "
+            "them, or use impute='mean'."
+        )
+
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "scale": SCALES,

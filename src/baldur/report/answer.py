@@ -10,11 +10,11 @@ from baldur.evaluation.metrics import METRICS
 from baldur.inference.selection import against_base_rate
 from baldur.report.added_value import added_value_answer
 from baldur.report.checks import Check, doubts_of
-from baldur.report.evidence import calibration_of, comparison_of, prediction_of
-from baldur.report.few_sentences import few_sentence
+from baldur.report.evidence import calibration_of, comparison_of, linear_answer, prediction_of
+from baldur.report.explanations import selection_of_folds, selection_of_model
+from baldur.report.few_features import few_sentence
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, listed, short
-from baldur.report.linear_enough import linear_answer
 from baldur.report.results import StudyResults
 from baldur.report.sentences import (
     CALIBRATION,
@@ -28,7 +28,6 @@ from baldur.report.sentences import (
     Sentence,
     case_of,
 )
-from baldur.report.text.selection import selection_of_folds, selection_of_model
 
 _OWN = "BALDUR"
 

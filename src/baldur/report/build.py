@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from baldur.atomic_io import check_writable, write_atomically
+from baldur.core.atomic_io import check_writable, write_atomically
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
-from baldur.report.calculator import calculator_of
 from baldur.report.facts import gather_facts
-from baldur.report.fitted import FittedModel
+from baldur.report.fitted import FittedModel, calculator_of
 from baldur.report.outcomes import OutcomesResults, outcomes_page
 from baldur.report.page import Page, check_extra, render
 from baldur.report.pictures import draw, plans_of
@@ -22,8 +21,7 @@ from baldur.report.results import StudyResults
 from baldur.report.validation import is_validation, open_validation, validation_page
 from baldur.saving import SavedModel, load_model
 from baldur.study.evaluate import EvaluatedStudy
-from baldur.study.write_outcomes import WrittenOutcomes
-from baldur.study.write_results import INDEX, REPORT, index_text
+from baldur.study.write_results import INDEX, REPORT, WrittenOutcomes, index_text
 
 _MANIFEST = "manifest.json"
 

@@ -10,7 +10,12 @@ import numpy as np
 import baldur
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
-from baldur.report.added_value import added_value_section
+from baldur.report.added_value import (
+    added_value_section,
+    addition_table,
+    reclassification_table,
+    view_set_table,
+)
 from baldur.report.answer import answer_of_model, answer_of_run, main_model
 from baldur.report.checks import (
     CARE,
@@ -22,36 +27,30 @@ from baldur.report.checks import (
     made_of_model,
     made_of_run,
 )
+from baldur.report.explanations import EXPLANATIONS, factors_of
+from baldur.report.feature_tables import feature_table, participants_table, presence_table
+from baldur.report.few_features import cost_table, few_table_of_model, few_table_of_run
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, distinct, listed, plain, short
-from baldur.report.people import Person, people_of_model, people_of_run
-from baldur.report.results import StudyResults
-from baldur.report.sentences import Sentence
-from baldur.report.tables.added_value import (
-    addition_table,
-    reclassification_table,
-    view_set_table,
-)
-from baldur.report.tables.base import Cell, Column, Table
-from baldur.report.tables.clinical import subgroup_table, threshold_table
-from baldur.report.tables.features import feature_table
-from baldur.report.tables.few_features import (
-    cost_table,
-    few_table_of_model,
-    few_table_of_run,
-)
-from baldur.report.tables.models import difference_table, model_table
-from baldur.report.tables.participants import participants_table, presence_table
-from baldur.report.tables.views import ViewCard, view_cards
-from baldur.report.text.explanations import EXPLANATIONS
-from baldur.report.text.factors import factors_of
-from baldur.report.text.methods import (
+from baldur.report.formatting import Cell, Column, Table, count, distinct, listed, plain, short
+from baldur.report.methods import (
+    Item,
     methods_of_model,
     methods_of_run,
     repeat_of_model,
     repeat_of_run,
+    tripod_items,
 )
-from baldur.report.text.tripod import Item, tripod_items
+from baldur.report.people import Person, people_of_model, people_of_run
+from baldur.report.results import StudyResults
+from baldur.report.sentences import Sentence
+from baldur.report.tables import (
+    ViewCard,
+    difference_table,
+    model_table,
+    subgroup_table,
+    threshold_table,
+    view_cards,
+)
 
 
 @dataclass

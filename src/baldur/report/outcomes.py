@@ -13,25 +13,22 @@ from baldur.evaluation.label_matrix import AVERAGE
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.record import record_of
-from baldur.evaluation.tables.record_reader import AGAIN
+from baldur.evaluation.results_reader import AGAIN
 from baldur.exceptions import InputError
 from baldur.report.answer import OTHERS, answer_of_run, main_model
-from baldur.report.calculator import Calculator
 from baldur.report.checks import checks_of_run
 from baldur.report.evidence import comparison_of, interval_of, prediction_of
+from baldur.report.explanations import factors_of
 from baldur.report.facts import Facts, OutcomeFacts, lead_of_run, settings_of_run
-from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, listed, short
+from baldur.report.fitted import Calculator, FittedModel
+from baldur.report.formatting import Cell, Column, Table, count, listed, short
+from baldur.report.methods import methods_of_run, repeat_of_run
 from baldur.report.page import Page
 from baldur.report.pictures import Plan, draw, latent_plans
 from baldur.report.results import StudyResults
 from baldur.report.sentences import COMPARISON, PREDICTION, SHOWN, Sentence, case_of
-from baldur.report.tables.base import Cell, Column, Table
-from baldur.report.tables.models import difference_table, metric_heading, model_table
-from baldur.report.text.factors import factors_of
-from baldur.report.text.methods import methods_of_run, repeat_of_run
-from baldur.study.write_outcomes import WrittenOutcomes, outcome_folders
-from baldur.study.write_results import OUTCOMES, REPORT
+from baldur.report.tables import difference_table, metric_heading, model_table
+from baldur.study.write_results import OUTCOMES, REPORT, WrittenOutcomes, outcome_folders
 
 _MOST_DRAWN = 12
 """Outcomes with figures of their own on the page; the pages of single outcomes have all."""

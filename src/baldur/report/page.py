@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from baldur.optional import import_extra
-from baldur.report.calculator import Calculator
+from baldur.core.optional import import_extra
+from baldur.report.explanations import EXPLANATIONS
 from baldur.report.facts import Facts, made_with
+from baldur.report.fitted import Calculator
 from baldur.report.formatting import kind, number, short
 from baldur.report.people import Person
 from baldur.report.pictures import Picture
-from baldur.report.text.explanations import EXPLANATIONS
 
 _SECTIONS = [
     ("answer", "Answer"),

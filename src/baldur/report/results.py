@@ -13,15 +13,15 @@ import pandas as pd
 from baldur.evaluation.label_matrix import AVERAGE
 from baldur.evaluation.record import record_of
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.tables.record_reader import read_record
-from baldur.evaluation.tables.results_reader import (
+from baldur.evaluation.results_reader import (
     TABLES,
     changed_files,
     read_grids,
+    read_record,
     read_result_table,
 )
 from baldur.exceptions import InputError
-from baldur.plots.results.tables import Results
+from baldur.plots.results_tables import Results
 
 HAS = "has_"
 """Begins the columns of `StudyResults.people` that say who has which view."""

@@ -13,10 +13,9 @@ import pandas as pd
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
-from baldur.evaluation.validation.drift import far_values
+from baldur.evaluation.validation import far_values
 from baldur.exceptions import InputError
 from baldur.report.answer import calibration_sentence
-from baldur.report.calculator import Calculator
 from baldur.report.checks import (
     CARE,
     SERIOUS,
@@ -28,17 +27,16 @@ from baldur.report.checks import (
 )
 from baldur.report.evidence import interval_of, prediction_of
 from baldur.report.facts import Facts
-from baldur.report.formatting import count, listed, number, short
+from baldur.report.feature_tables import participants_table
+from baldur.report.fitted import Calculator
+from baldur.report.formatting import Cell, Column, Table, count, listed, number, short, sort_key
 from baldur.report.page import Page
 from baldur.report.people import people_of_run
 from baldur.report.pictures import Plan, draw, validation_plans
 from baldur.report.results import StudyResults, read_tables
 from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, Transport, case_of
-from baldur.report.tables.base import Cell, Column, Table, sort_key
-from baldur.report.tables.clinical import subgroup_table, threshold_table
-from baldur.report.tables.models import metric_heading
-from baldur.report.tables.participants import participants_table
-from baldur.study.validated_study import TITLE
+from baldur.report.tables import metric_heading, subgroup_table, threshold_table
+from baldur.study.validate import TITLE
 
 SUMMARY = "validation.txt"
 """File that every validation has and no other folder."""

@@ -14,21 +14,28 @@ from typing import Any
 import pandas as pd
 from sklearn.base import clone
 
-from baldur.atomic_io import LOCK, PART, folder_lock, make_folder, write_atomically
-from baldur.datasets.parameters import CONSTRAINTS
+from baldur.core.atomic_io import LOCK, PART, folder_lock, make_folder, write_atomically
+from baldur.core.parameters import Constraint, check, integer
+from baldur.datasets.simulation import CONSTRAINTS
 from baldur.evaluation import NestedResult, Progress, fit_all_rows
 from baldur.evaluation.design import Comparison
 from baldur.exceptions import BaldurError, InputError
-from baldur.parameters import Constraint, check, integer
 from baldur.report import report_study
 from baldur.report.facts import made_with
 from baldur.report.page import check_extra
-from baldur.reproduction.cohort import STUDY, own_study, simulated_study
-from baldur.reproduction.contents import page_of
 from baldur.reproduction.document import html_of, markdown_of
 from baldur.reproduction.evidence import Evidence
-from baldur.reproduction.figures import FIGURES
-from baldur.reproduction.protocol import PAPER, START_FACTORS, Protocol, protocol_of
+from baldur.reproduction.page import page_of
+from baldur.reproduction.protocol import (
+    PAPER,
+    START_FACTORS,
+    STUDY,
+    Protocol,
+    own_study,
+    protocol_of,
+    simulated_study,
+)
+from baldur.reproduction.tables import FIGURES
 from baldur.study import EvaluatedStudy, StudyCheck, evaluate_study
 from baldur.study.config import LARGEST_SEED
 

@@ -11,9 +11,9 @@
 `cards`              the printable model with scorers, and ONNX
 ===================  ============================================================================
 
-In: fitted estimators, whose parts are plain values (`baldur.state`). Out: folders as described in
-``docs/reference/model-format.md``, and estimators again. May import every part that is
-saved, from `views` to `evaluation`; is imported by `study`, `report` and `cli`.
+In: fitted estimators, whose parts are plain values (`baldur.core.state`). Out: folders as described
+in ``docs/reference/model-format.md``, and estimators again. May import every part that is saved,
+from `views` to `evaluation`; is imported by `study`, `report` and `cli`.
 """
 
 from baldur.saving.folder import load, load_model, save, save_model

@@ -13,40 +13,40 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.state import Fields, State
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.saving.setting_state import read_setting, setting_state
-from baldur.state import Fields, State
 from baldur.views import MultiView
 
 TRUSTED = (
-    "baldur.baselines.paper.awdr.AWDRClassifier",
-    "baldur.baselines.additional.boosted_trees.BoostedTreesClassifier",
-    "baldur.baselines.additional.boosted_trees.BoostedTreesRegressor",
-    "baldur.baselines.paper.cpm_nets.CPMNetsClassifier",
-    "baldur.baselines.additional.dummy.MeanRegressor",
-    "baldur.baselines.additional.dummy.PriorClassifier",
-    "baldur.baselines.additional.elastic_net.ElasticNetLogisticClassifier",
-    "baldur.baselines.paper.lasso_mksvm.LassoMkSVMClassifier",
-    "baldur.baselines.paper.lsvm_l1.L1SVMClassifier",
-    "baldur.baselines.paper.mccd.MCCDClassifier",
-    "baldur.baselines.paper.mv_pls.MVPLSClassifier",
-    "baldur.baselines.paper.mv_pls.MVPLSRegressor",
-    "baldur.baselines.paper.pb_mvboost.Ensemble",
-    "baldur.baselines.paper.pb_mvboost.PBMVBoostClassifier",
-    "baldur.baselines.paper.random_forest.ForestClassifier",
-    "baldur.baselines.paper.random_forest.ForestRegressor",
-    "baldur.baselines.additional.ridge_logistic.RidgeLogisticClassifier",
-    "baldur.baselines.paper.sgp_ard.SGPARDClassifier",
-    "baldur.baselines.paper.sgp_bound.SGPFit",
-    "baldur.baselines.additional.stacking.StackingClassifier",
-    "baldur.evaluation.adapters.SideBySide",
+    "baldur.baselines.awdr.AWDRClassifier",
+    "baldur.baselines.trees.BoostedTreesClassifier",
+    "baldur.baselines.trees.BoostedTreesRegressor",
+    "baldur.baselines.cpm_nets.CPMNetsClassifier",
+    "baldur.baselines.trees.MeanRegressor",
+    "baldur.baselines.trees.PriorClassifier",
+    "baldur.baselines.linear.ElasticNetLogisticClassifier",
+    "baldur.baselines.lasso_mksvm.LassoMkSVMClassifier",
+    "baldur.baselines.linear.L1SVMClassifier",
+    "baldur.baselines.mccd.MCCDClassifier",
+    "baldur.baselines.mv_pls.MVPLSClassifier",
+    "baldur.baselines.mv_pls.MVPLSRegressor",
+    "baldur.baselines.pb_mvboost.Ensemble",
+    "baldur.baselines.pb_mvboost.PBMVBoostClassifier",
+    "baldur.baselines.trees.ForestClassifier",
+    "baldur.baselines.trees.ForestRegressor",
+    "baldur.baselines.linear.RidgeLogisticClassifier",
+    "baldur.baselines.sgp_ard.SGPARDClassifier",
+    "baldur.baselines.sgp_ard.SGPFit",
+    "baldur.baselines.stacking.StackingClassifier",
+    "baldur.evaluation.models.SideBySide",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
 )
 """Types beside those that skops itself trusts (scikit-learn's public estimators, NumPy, SciPy)."""
 
-_MODULES = ("baldur.baselines.", "baldur.evaluation.adapters.")
+_MODULES = ("baldur.baselines.", "baldur.evaluation.models.")
 
 
 def is_baseline(estimator: Any) -> bool:

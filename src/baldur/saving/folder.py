@@ -19,15 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import baldur
+from baldur.core.limits import MAX_BYTES
 from baldur.exceptions import InputError, InputWarning
-from baldur.safety.budget import MAX_BYTES
 from baldur.saving import limits
-from baldur.saving.array_file import pack_arrays, unpack_arrays
-from baldur.saving.folder_reader import read_folder
-from baldur.saving.folder_writer import check_place, write_folder
-from baldur.saving.json_text import read_json, write_json
+from baldur.saving.folder_files import check_place, read_folder, write_folder
 from baldur.saving.layout import MANIFEST, SCORERS
-from baldur.saving.manifest import COMPARED, describe, versions
+from baldur.saving.model_files import (
+    COMPARED,
+    describe,
+    pack_arrays,
+    read_json,
+    unpack_arrays,
+    versions,
+    write_json,
+)
 from baldur.saving.saved_model import SavedModel
 from baldur.saving.state_tree import pack_tree, unpack_tree
 
@@ -267,14 +272,14 @@ def _printed(model: SavedModel) -> dict[str, bytes]:
     """Return the files of the card, for models that have one."""
     if not hasattr(model.estimator, "card"):
         return {}
-    from baldur.saving.cards import make_card
+    from baldur.saving.card import make_card
 
     return make_card(model.estimator, classes=model.classes).files()
 
 
 def _compare_scorers(folder: Path, printed: dict[str, bytes]) -> None:
     """Warn about scorers in a folder that differ from those of the installed version."""
-    ours = Path(baldur.__file__).parent / "saving" / "cards"
+    ours = Path(baldur.__file__).parent / "saving"
     other = [
         name for name in SCORERS if name in printed and printed[name] != (ours / name).read_bytes()
     ]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.state import Fields, State, plain
 from baldur.exceptions import InputError
 from baldur.saving.estimator_state import estimator_state, read_estimator
-from baldur.state import Fields, State, plain
 
 
 @dataclass
@@ -26,7 +26,7 @@ class SavedModel:
     details : dict
         Anything else that JSON holds.
     training : dict of str to dict of str to ndarray
-        Statistics of every feature over training rows, see `baldur.evaluation.validation.drift`;
+        Statistics of every feature over training rows, see `baldur.evaluation.validation`;
         may be empty.
 
     Examples

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.state import Fields, State, StateError
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation, Step
-from baldur.preparation.stored_form import STEPS
-from baldur.state import Fields, State, StateError
+from baldur.preparation.preparation import STEPS
 
 
 def settings_state(estimator: Any) -> State:

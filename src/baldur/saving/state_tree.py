@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from baldur.core.escape import has_control
 from baldur.exceptions import InputError
-from baldur.safety.escape import has_control
 from baldur.saving import limits
 
 DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from baldur.study.config import StudyConfig, study_schema
     from baldur.study.data import StudyData
     from baldur.study.evaluate import EvaluatedStudy, evaluate_study
-    from baldur.study.examples.simulate import simulate_study
-    from baldur.study.fit import fit_study
-    from baldur.study.load import load_study
-    from baldur.study.predict import predict_study
-    from baldur.study.validate import validate_study
-    from baldur.study.validated_study import ValidatedStudy
+    from baldur.study.examples import simulate_study
+    from baldur.study.fit import fit_study, predict_study
+    from baldur.study.toml_file import load_study
+    from baldur.study.validate import ValidatedStudy, validate_study
 
 _HOMES = {
     "StudyCheck": "baldur.study.check",
@@ -34,11 +32,11 @@ _HOMES = {
     "StudyData": "baldur.study.data",
     "EvaluatedStudy": "baldur.study.evaluate",
     "evaluate_study": "baldur.study.evaluate",
-    "simulate_study": "baldur.study.examples.simulate",
+    "simulate_study": "baldur.study.examples",
     "fit_study": "baldur.study.fit",
-    "load_study": "baldur.study.load",
-    "predict_study": "baldur.study.predict",
-    "ValidatedStudy": "baldur.study.validated_study",
+    "load_study": "baldur.study.toml_file",
+    "predict_study": "baldur.study.fit",
+    "ValidatedStudy": "baldur.study.validate",
     "validate_study": "baldur.study.validate",
 }
 

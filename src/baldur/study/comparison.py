@@ -13,10 +13,9 @@ from baldur.evaluation.design import Comparison, open_comparison
 from baldur.evaluation.models import Model, make_model
 from baldur.exceptions import BaldurError, InputError, MissingExtraError, StudyError
 from baldur.io.schema import nearest
-from baldur.study.checks.labels import variants
-from baldur.study.config import StudyConfig
-from baldur.study.config_sections import ModelEntry
+from baldur.study.config import ModelEntry, StudyConfig
 from baldur.study.data import StudyData
+from baldur.study.data_checks import variants
 
 _MOST_PARTS = 5  # of the name of a class; those of scikit-learn have three or four
 

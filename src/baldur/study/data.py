@@ -10,23 +10,66 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError, InputError, MissingExtraError
-from baldur.io import align, read_view
+from baldur.io import align, encode_text, read_view
 from baldur.io.readers import view_steps
 from baldur.io.schema import nearest
 from baldur.preparation import Preparation, SiteHarmoniser, Step
-from baldur.preparation.steps.categories import CategoryEncoder
+from baldur.preparation.categories import CategoryEncoder
 from baldur.study.config import COVARIATES, StudyConfig
-from baldur.study.covariates import CovariateCoding
-from baldur.study.outcomes import check_outcomes, outcome_key, read_outcomes
 from baldur.study.samples import (
     check_column,
     check_orientation,
+    check_outcomes,
     check_overlap,
     find_label,
+    outcome_key,
+    read_outcomes,
     read_samples,
 )
 from baldur.views import MultiView
 from baldur.views.validate import counted
+
+
+@dataclass(frozen=True)
+class CovariateCoding:
+    """Which covariates are numbers and which are categories; saved with a model for new samples.
+
+    Levels are learned on training rows, by the same `CategoryEncoder` as those of views.
+    """
+
+    categories: dict[str, bool]  # Columns in order, and whether they are categories
+
+    @classmethod
+    def learn(cls, frame: pd.DataFrame, categorical: list[str]) -> CovariateCoding:
+        """Return the coding of some columns: which are numbers and which are categories."""
+        found = {}
+        for name in frame.columns:
+            known = frame[name][frame[name] != ""]
+            if not len(known):
+                raise InputError(f"column {name!r} has no values")
+            numeric = pd.to_numeric(known, errors="coerce").notna().all()
+            found[str(name)] = name in categorical or not numeric
+        return cls(found)
+
+    def view(self, frame: pd.DataFrame, name: str, origin: str) -> MultiView:
+        """Return the columns as a view."""
+        chosen = [column for column, is_category in self.categories.items() if is_category]
+        made = encode_text(frame[list(self.categories)], categorical=chosen, origin=origin)
+        return MultiView(
+            {name: made.matrix},
+            sample_ids=frame.index.to_numpy(dtype=str),
+            feature_names={name: made.names},
+            feature_info=None if made.info is None else {name: made.info},
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the coding as JSON values."""
+        return {"categories": self.categories}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> CovariateCoding:
+        """Build the coding from what `to_json` returned."""
+        return cls({str(k): bool(v) for k, v in data["categories"].items()})
 
 
 @dataclass

@@ -14,8 +14,8 @@ import sklearn
 
 import baldur
 from baldur.evaluation import MultilabelResult, NestedResult, Progress
-from baldur.evaluation.engine.job_store import JobStore
-from baldur.evaluation.engine.tasks import Shard
+from baldur.evaluation.job_store import JobStore
+from baldur.evaluation.jobs import Shard
 from baldur.evaluation.learning_curve import run_learning_curve
 from baldur.evaluation.nested import run_comparison, run_outcomes
 from baldur.exceptions import InputError, StudyError, UnfinishedError
@@ -24,8 +24,16 @@ from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
 from baldur.study.data import read_study
 from baldur.study.output_folder import Log, claim_folder, results_folder
-from baldur.study.write_outcomes import WrittenOutcomes, remove_outcomes, write_outcomes
-from baldur.study.write_results import JOBS, LOG, RESULT_FILES, WrittenResults, write_results
+from baldur.study.write_results import (
+    JOBS,
+    LOG,
+    RESULT_FILES,
+    WrittenOutcomes,
+    WrittenResults,
+    remove_outcomes,
+    write_outcomes,
+    write_results,
+)
 
 
 @dataclass

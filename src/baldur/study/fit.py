@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from baldur.estimators.summary import named_outputs, views_used
 from baldur.evaluation import Progress
+from baldur.evaluation.jobs import one_label, predict_rows
+from baldur.evaluation.label_matrix import NO_YES
 from baldur.evaluation.nested import fit_all_rows
-from baldur.evaluation.validation.drift import describe_views
+from baldur.evaluation.validation import describe_views
 from baldur.evaluation.view_sets import rows_with_views
-from baldur.exceptions import BaldurError
+from baldur.exceptions import BaldurError, ShiftWarning
 from baldur.io.schema import nearest
+from baldur.preparation.sample_flags import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.comparison import open_study
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import read_study
+from baldur.study.new_samples import read_new_samples
+from baldur.views import MultiView
 
 
 def fit_study(
@@ -92,3 +102,170 @@ def fit_study(
     training = describe_views(data)
     saved = SavedModel(estimator, classes=classes, details=details, training=training)
     return saved, found.notes
+
+
+def predict_study(
+    model: SavedModel, config: StudyConfig, *, missing: str = "error"
+) -> tuple[pd.DataFrame, list[str]]:
+    """Score the samples of a study file with a fitted model.
+
+    Parameters
+    ----------
+    model : SavedModel
+        As `load_model` returns it.
+    config : StudyConfig
+        Read with ``load_study(file, predicting=True)``. Views the model knows and the file does
+        not have are absent for every sample; columns the model does not know are left out.
+    missing : {"error", "impute"}, default="error"
+        A column of the model that a view does not have is refused, or imputed by its training mean.
+
+    Returns
+    -------
+    predictions : DataFrame
+        sample, predicted, and for classes p_<class> with the ends of a 95 % interval, or score
+        (for several outcomes predicted_<outcome>, and p_<outcome> with its interval);
+        for numbers sd and the ends of an interval; and the views that were used. Intervals and
+        sd where the model has them.
+    notes : list of str
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import fit_study, load_study, predict_study, simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"])
+    >>> model, _ = fit_study(load_study(file))
+    >>> predictions, notes = predict_study(model, load_study(file, predicting=True))
+    >>> predictions[["sample", "predicted", "p_PD"]].round(3).head(2)
+           sample predicted   p_PD
+    0  biofind000        PD  0.553
+    1  biofind001        PD  0.553
+    >>> folder.cleanup()
+    """
+    new = read_new_samples(model, config, missing=missing)
+    return predictions_of(model, new.data, unknown=new.unknown), new.notes
+
+
+def predictions_of(
+    model: SavedModel,
+    data: MultiView,
+    *,
+    bare: bool = False,
+    outcome: str | None = None,
+    unknown: Sequence[UnknownLevel] = (),
+) -> pd.DataFrame:
+    """Return one row per sample: what is predicted, how sure that is, and from which views."""
+    estimator = model.estimator
+    sure = not bare and hasattr(estimator, "predict_interval")
+    columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
+    with _no_shift_warnings():
+        found = predict_rows(estimator, data, len(model.classes))
+        if outcome is not None:
+            one = one_label(found, model.outcomes.index(outcome))
+            columns["predicted"] = np.array(NO_YES)[one["label"].astype(int)]
+            columns |= {f"p_{c}": one["proba"][:, j] for j, c in enumerate(NO_YES)}
+        elif model.outcomes:
+            columns |= _of_outcomes(model, data, found, sure)
+        elif model.classes:
+            columns |= _of_classes(model, data, found, sure)
+        else:
+            columns["predicted"] = found["label"]
+            if sure:
+                columns["sd"] = np.ravel(estimator.predict(data, return_std=True)[1])
+                columns["lower"], columns["upper"] = map(np.ravel, estimator.predict_interval(data))
+    if not bare:
+        columns["views_used"] = _used(estimator, data)
+    if hasattr(estimator, "preparation_"):
+        # Once, and for every model; some warn in each of the calls above, baselines in none.
+        estimator.preparation_.warn_of_new_samples(data, unknown)
+        if not bare:
+            flags = estimator.preparation_.flag_samples(data, unknown)
+            columns["flags"] = flags["flags"].to_numpy()
+    return pd.DataFrame(columns)
+
+
+@contextmanager
+def _no_shift_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShiftWarning)
+        yield
+
+
+@contextmanager
+def shift_in_notes(notes: list[str]) -> Iterator[None]:
+    """Add warnings about new samples that differ from training to the notes, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        if not issubclass(one.category, ShiftWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        elif (note := str(one.message).rstrip(".")) not in notes:
+            notes.append(note)
+
+
+def _of_outcomes(
+    model: SavedModel, data: MultiView, found: dict[str, np.ndarray], sure: bool
+) -> dict[str, np.ndarray]:
+    """Return yes or no for every outcome, its probability, and the interval of that."""
+    ends = model.estimator.predict_interval(data) if sure else ()
+    columns = {}
+    for j, name in enumerate(model.outcomes):
+        columns[f"predicted_{name}"] = np.array(NO_YES)[found["label"][:, j].astype(int)]
+        columns[f"p_{name}"] = found["proba"][:, j]
+        for end, values in zip(("lower", "upper"), ends, strict=False):
+            columns[f"p_{name}_{end}"] = values[:, j]
+    return columns
+
+
+def _of_classes(
+    model: SavedModel, data: MultiView, found: dict[str, np.ndarray], sure: bool
+) -> dict[str, np.ndarray]:
+    names = [str(c) for c in model.classes]
+    known = np.asarray(getattr(model.estimator, "classes_", np.arange(len(names)))).tolist()
+    place = {label: i for i, label in enumerate(known)}
+    at = [place[label] for label in found["label"].tolist()]
+    columns = {"predicted": np.array(names)[at]}
+    if "proba" in found:
+        ends: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        if sure:
+            low, high = model.estimator.predict_interval(data)
+            ends = {i: (low[:, i], high[:, i]) for i in range(low.shape[1])}
+        for c, name in enumerate(names):
+            columns[f"p_{name}"] = found["proba"][:, c]
+            if c in ends:
+                columns[f"p_{name}_lower"], columns[f"p_{name}_upper"] = ends[c]
+    elif "margin" in found and found["margin"].ndim == 1:
+        columns["score"] = found["margin"]
+    elif "margin" in found:
+        columns.update({f"score_{n}": found["margin"][:, c] for c, n in enumerate(names)})
+    return columns
+
+
+def features_used(model: SavedModel) -> dict[str, np.ndarray] | None:
+    """Return for each view which of its columns a model uses; None where it does not say."""
+    masks = getattr(model.estimator, "selected_features_", None)
+    return dict(masks) if isinstance(masks, dict) else None
+
+
+def _used(estimator: Any, data: MultiView) -> list[str]:
+    masks = getattr(estimator, "selected_features_", None)
+    if not isinstance(masks, dict):
+        masks = dict.fromkeys(data.view_names, True)
+    used = views_used(data, masks)
+    names = used.columns.to_numpy(dtype=object)
+    return ["; ".join(names[row]) for row in used.to_numpy(dtype=bool)]
+
+
+def summary_of(model: SavedModel) -> pd.DataFrame | None:
+    """Return what a fitted model found, with the classes by name; or None without a summary."""
+    if not hasattr(model.estimator, "summary"):
+        return None
+    return named_outputs(model.estimator, model.estimator.summary(), model.classes)
+
+
+def contributions_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
+    """Return what each feature contributes to each prediction, with the classes by name."""
+    with _no_shift_warnings():
+        explained = model.estimator.explain(data)
+    return named_outputs(model.estimator, explained, model.classes)

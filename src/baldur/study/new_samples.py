@@ -11,15 +11,14 @@ import pandas as pd
 from baldur.exceptions import BaldurError
 from baldur.io import align
 from baldur.preparation import CategoryEncoder, Preparation, SiteHarmoniser
+from baldur.preparation.alleles import COLUMNS as ALLELES
 from baldur.preparation.sample_flags import UnknownLevel
-from baldur.preparation.steps.alleles import COLUMNS as ALLELES
 from baldur.saving import SavedModel
 from baldur.study.config import COVARIATES, StudyConfig
-from baldur.study.covariates import CovariateCoding
-from baldur.study.data import add_view, read_views
+from baldur.study.data import CovariateCoding, add_view, read_views
 from baldur.study.samples import read_samples
 from baldur.views import MultiView, View
-from baldur.views.matrices.source import ColumnSource
+from baldur.views.sources import ColumnSource
 from baldur.views.validate import counted, rename_hint, some
 
 

@@ -9,10 +9,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from baldur.atomic_io import PART, make_folder, write_atomically, writing
+from baldur.core.atomic_io import PART, make_folder, write_atomically, writing
+from baldur.core.escape import has_control, one_line
+from baldur.core.limited_process import find_special, is_below, open_to_append, resolve
 from baldur.exceptions import InputError
-from baldur.safety.confine import find_special, is_below, open_to_append, resolve
-from baldur.safety.escape import has_control, one_line
 from baldur.study.config import StudyConfig
 
 MARK = ".study.json"

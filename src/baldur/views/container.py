@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.views.column_selection import split_columns
 from baldur.views.encode import Encoded, encode_view, is_numeric
-from baldur.views.indexing import as_rows
-from baldur.views.matrices.source import RowMapSource, as_source
+from baldur.views.sources import ArraySource, ColumnSource, RowMapSource, Source, as_source
 from baldur.views.validate import (
     check_columns,
     check_feature_info,
@@ -24,7 +23,7 @@ from baldur.views.validate import (
     check_view_names,
     check_width,
 )
-from baldur.views.view import Table, View
+from baldur.views.view import Table, View, as_rows, split_columns
 
 _FRAME_LIMIT_CELLS = 50_000_000
 
@@ -225,7 +224,7 @@ class MultiView:
         Returns
         -------
         MultiView
-            Of the same samples; see `baldur.views.replace_columns` for what is made with it.
+            Of the same samples; see `baldur.views.container` for what is made with it.
         """
         return self._with({**self._tables, **tables}, self._rows, self.sample_ids, self._samples)
 
@@ -437,3 +436,42 @@ def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) 
     if unknown:
         raise InputError(f"{what} names views that do not exist: {unknown}. The views are {names}.")
     return dict(given)
+
+
+def select_columns(mv: MultiView, columns: Mapping[str, np.ndarray]) -> MultiView:
+    """Return `mv` with only the numbered columns of some views, not copied."""
+    made = {}
+    for name, index in columns.items():
+        view, old = mv.view(name), mv.table(name)
+        if len(index) == view.shape[1] and np.array_equal(index, np.arange(len(index))):
+            continue
+        source, at = old.source, index
+        if isinstance(source, ColumnSource):
+            at = source.columns[index]
+            source = source.base
+        info = None if old.info is None else old.info.iloc[index].reset_index(drop=True)
+        made[name] = replace(
+            old, source=ColumnSource(source, at), names=view.names_of(index), info=info
+        )
+    return mv.replace_tables(made)
+
+
+def set_view(
+    mv: MultiView,
+    name: str,
+    cells: np.ndarray,
+    names: np.ndarray | None = None,
+    info: pd.DataFrame | None = None,
+) -> MultiView:
+    """Return `mv` with one more view, or with other columns for one it has.
+
+    Shapes: cells (n_samples, n_features).
+    """
+    source: Source = ArraySource(cells)
+    if mv.rows is not None:
+        # The other views count rows as they are stored, and so must this one.
+        row_map = np.full(mv.table(mv.view_names[0]).source.shape[0], -1)
+        row_map[mv.rows] = np.arange(len(mv))
+        source = RowMapSource(source, row_map)
+    present = mv.table(name).present if name in mv.view_names else None
+    return mv.replace_tables({name: Table(source, names, info, present)})

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from baldur.core.escape import check_names
+from baldur.core.limits import MAX_BYTES, Deadline, check_size, text_array
 from baldur.exceptions import InputError
-from baldur.safety.budget import MAX_BYTES, Deadline, check_size, text_array
-from baldur.safety.escape import check_names
 from baldur.views.validate import some
 
 MAX_LEVELS = 50

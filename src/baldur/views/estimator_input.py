@@ -11,10 +11,10 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from baldur.exceptions import InputError, InputTypeError
-from baldur.views.column_selection import locate_columns
 from baldur.views.container import MultiView
 from baldur.views.encode import is_numeric
 from baldur.views.validate import check_columns, rename_hint
+from baldur.views.view import locate_columns
 
 
 def as_multiview(

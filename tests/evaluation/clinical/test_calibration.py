@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 
 from baldur.evaluation import calibration_curves, calibration_measures, integrated_calibration_index
-from baldur.evaluation.clinical.calibration import brier_parts, calibration_line
-from baldur.evaluation.clinical.local_regression import Smoother
+from baldur.evaluation.clinical.calibration import Smoother, brier_parts, calibration_line
 from evaluation.clinical.cohorts import cohort, table
 
 sm = pytest.importorskip("statsmodels.api")

@@ -17,8 +17,12 @@ from baldur.evaluation import (
     people_needed,
 )
 from baldur.evaluation.clinical import r2_of_auc
-from baldur.evaluation.clinical.learning_curves import fit_power_law, power_law
-from baldur.evaluation.clinical.sample_size import minimum_people, minimum_people_regression
+from baldur.evaluation.clinical.learning_curves import (
+    fit_power_law,
+    minimum_people,
+    minimum_people_regression,
+    power_law,
+)
 from baldur.evaluation.splits import FoldPlan
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import table

@@ -15,7 +15,7 @@ from baldur.evaluation import (
     threshold_measures,
 )
 from baldur.evaluation.clinical import curve_areas, precision_recall_curves, roc_curves
-from baldur.evaluation.clinical.resampled import Resampled
+from baldur.evaluation.clinical.held_out import Resampled
 from baldur.exceptions import InputError
 
 BOOTSTRAP = {"resamples": 150, "level": 0.9, "random_state": 3}

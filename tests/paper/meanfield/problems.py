@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from baldur.paper.ard import GammaPosterior
-from baldur.paper.meanfield.inputs import prepare_data
-from baldur.paper.meanfield.starts import Start, initial_state
-from baldur.paper.meanfield.updates import build_spectrum
-from baldur.paper.meanfield.weights import update_weights
+from baldur.paper.priors import GammaPosterior
+from baldur.paper.run import prepare_data
+from baldur.paper.starts import Start, initial_state
+from baldur.paper.updates import build_spectrum
+from baldur.paper.weights import update_weights
 
 
 def make_problem(task="classification", N=14, sizes=(4, 20), C=1, seed=0, **kw):

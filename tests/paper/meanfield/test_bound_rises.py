@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from baldur.paper.meanfield.bound import bound
-from baldur.paper.meanfield.prune import without_features
-from baldur.paper.meanfield.updates import MODEL_UPDATES, VIEW_UPDATES
+from baldur.paper.bound import bound
+from baldur.paper.pruning import without_features
+from baldur.paper.updates import MODEL_UPDATES, VIEW_UPDATES
 from paper.meanfield.problems import make_problem, random_state
 
 FEW = np.array([0, 2, 3, 7, 8, 11])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from baldur.paper.ard import GammaPosterior
-from baldur.paper.meanfield.bound import bound
-from baldur.paper.meanfield.prune import without_features
-from baldur.paper.meanfield.updates import MODEL_UPDATES, VIEW_UPDATES
+from baldur.paper.bound import bound
+from baldur.paper.priors import GammaPosterior
+from baldur.paper.pruning import without_features
+from baldur.paper.updates import MODEL_UPDATES, VIEW_UPDATES
 from paper.meanfield.problems import make_problem, random_state
 
 K, C, N = 2, 2, 6
@@ -187,7 +187,7 @@ def test_delta():
 
 @pytest.mark.parametrize("a", [1e-6, 0.5])
 def test_gamma(a):
-    from baldur.paper.meanfield.weights import weight_moments
+    from baldur.paper.weights import weight_moments
 
     data = make_problem(N=N, sizes=(2, 8), C=C, a_gamma=a)
     state = random_state(data, K, seed=2)

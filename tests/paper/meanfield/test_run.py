@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from baldur.exceptions import InputError
-from baldur.paper.ard import GammaPosterior
-from baldur.paper.meanfield import latent_moments, predict_meanfield, run_meanfield
-from baldur.paper.meanfield.bound import bound
-from baldur.paper.meanfield.dropped import NormGroups
-from baldur.paper.meanfield.inputs import prepare_data
-from baldur.paper.meanfield.prune import feature_gains, view_price, without_features
-from baldur.paper.meanfield.starts import Start, initial_state, make_start
-from baldur.paper.meanfield.updates import step_w
+from baldur.paper.bound import bound
+from baldur.paper.priors import GammaPosterior
+from baldur.paper.pruning import feature_gains, view_price, without_features
+from baldur.paper.result import latent_moments, predict_meanfield
+from baldur.paper.run import prepare_data, run_meanfield
+from baldur.paper.starts import Start, initial_state, make_start
+from baldur.paper.state import NormGroups
+from baldur.paper.updates import step_w
 from paper.meanfield.problems import make_problem, random_state
 
 FAST = {"starts": ("flat", "screen-5"), "max_iter": 40, "rng": 0}

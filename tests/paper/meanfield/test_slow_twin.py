@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from baldur.paper.meanfield import primal
-from baldur.paper.meanfield.bound import bound_terms
-from baldur.paper.meanfield.dual import choose_relevance_vectors, spectrum_dual
-from baldur.paper.meanfield.literal_dual import spectrum_literal
-from baldur.paper.meanfield.products import DenseView
-from baldur.paper.meanfield.weights import update_weights, weight_moments
+from baldur.paper import weights as primal
+from baldur.paper.bound import bound_terms
+from baldur.paper.literal_dual import spectrum_literal
+from baldur.paper.weights import (
+    DenseView,
+    choose_relevance_vectors,
+    spectrum_dual,
+    update_weights,
+    weight_moments,
+)
 from paper import slow_reference as slow
 from paper.meanfield.problems import make_problem, random_state
 

@@ -26,16 +26,18 @@ from baldur.evaluation.clinical.calibration import (
 from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
 from baldur.evaluation.clinical.decision import decision_curves, net_benefit, shift_prevalence
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
-from baldur.evaluation.clinical.held_out import HeldOutPredictions, read_held_out
-from baldur.evaluation.clinical.learning_curves import learning_curves
-from baldur.evaluation.clinical.metric_intervals import metric_differences, metric_intervals
-from baldur.evaluation.clinical.resampled import Resampled
-from baldur.evaluation.clinical.sample_size import (
+from baldur.evaluation.clinical.held_out import HeldOutPredictions, Resampled, read_held_out
+from baldur.evaluation.clinical.learning_curves import (
+    learning_curves,
     minimum_people,
     minimum_people_regression,
     r2_of_auc,
 )
-from baldur.evaluation.clinical.subgroups import subgroup_measures
+from baldur.evaluation.clinical.metric_intervals import (
+    metric_differences,
+    metric_intervals,
+    subgroup_measures,
+)
 from baldur.evaluation.clinical.thresholds import threshold_measures
 
 __all__ = [

@@ -14,8 +14,12 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.calibration import targets_of
-from baldur.evaluation.clinical.held_out import HeldOutPredictions
-from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
+from baldur.evaluation.clinical.held_out import (
+    BootstrapOptions,
+    HeldOutPredictions,
+    Resampled,
+    resample,
+)
 from baldur.evaluation.metrics import Predicted, weighted_auc
 
 GRID = np.round(np.linspace(0.0, 1.0, 101), 2)

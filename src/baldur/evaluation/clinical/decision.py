@@ -16,9 +16,13 @@ import pandas as pd
 from scipy.special import expit, logit
 
 from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.evaluation.clinical.held_out import HeldOutPredictions
+from baldur.evaluation.clinical.held_out import (
+    BootstrapOptions,
+    HeldOutPredictions,
+    Resampled,
+    resample,
+)
 from baldur.evaluation.clinical.logistic_fit import log_odds
-from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 

@@ -14,10 +14,18 @@ from baldur.evaluation.clinical.calibration import (
     calibration_measures,
 )
 from baldur.evaluation.clinical.decision import decision_curves, usable
-from baldur.evaluation.clinical.held_out import HeldOutPredictions
-from baldur.evaluation.clinical.metric_intervals import metric_differences, metric_intervals
-from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
-from baldur.evaluation.clinical.subgroups import LEAST, subgroup_measures
+from baldur.evaluation.clinical.held_out import (
+    BootstrapOptions,
+    HeldOutPredictions,
+    Resampled,
+    resample,
+)
+from baldur.evaluation.clinical.metric_intervals import (
+    LEAST,
+    metric_differences,
+    metric_intervals,
+    subgroup_measures,
+)
 from baldur.evaluation.clinical.thresholds import threshold_measures
 
 

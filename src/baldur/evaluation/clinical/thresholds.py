@@ -19,8 +19,12 @@ from baldur.evaluation.clinical.decision import (
     shifted,
     usable,
 )
-from baldur.evaluation.clinical.held_out import HeldOutPredictions
-from baldur.evaluation.clinical.resampled import BootstrapOptions, Resampled, resample
+from baldur.evaluation.clinical.held_out import (
+    BootstrapOptions,
+    HeldOutPredictions,
+    Resampled,
+    resample,
+)
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 

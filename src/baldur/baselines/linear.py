@@ -1,0 +1,483 @@
+"""Elastic-net logistic regression by accelerated proximal gradient on a working set."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from sklearn.utils.class_weight import compute_class_weight
+
+from baldur.baselines.base import (
+    BaselineClassifier,
+    Block,
+    class_scores,
+    gather_columns,
+    linear_predictor,
+    one_against_rest,
+    project_all,
+)
+from baldur.baselines.reduction import reduce_gram
+from baldur.core.parameters import POSITIVE, Constraint, is_number, optional
+from baldur.core.types import Array
+from baldur.exceptions import NotConvergedWarning
+
+
+def ridge_logistic(F: Array, codes: NDArray[np.intp], C: float) -> tuple[Array, Array, int]:
+    """Return weights (r, 1 or K), offsets and iterations of ``C sum logloss + 0.5 ||w||^2``."""
+    model = LogisticRegression(C=C, max_iter=2000, tol=1e-6)
+    if F.shape[1] == 0:  # every column constant: a column of zeros leaves only the offset
+        F = np.zeros((len(F), 1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(F, codes)
+    if any(issubclass(w.category, ConvergenceWarning) for w in caught):
+        warnings.warn(
+            f"Ridge logistic regression did not converge at C={C:g}; a smaller C converges sooner.",
+            NotConvergedWarning,
+            stacklevel=3,
+        )
+    return model.coef_.T, model.intercept_, int(np.max(model.n_iter_))
+
+
+def logistic_proba(linear: Array) -> Array:
+    """Return probabilities (n, K) from linear predictors (n, 1) or (n, K)."""
+    if linear.shape[1] == 1:
+        p = expit(linear[:, 0])
+        return np.column_stack([1.0 - p, p])
+    return np.asarray(softmax(linear, axis=1))
+
+
+class RidgeLogisticClassifier(BaselineClassifier):
+    """``min C sum_i logloss_i + 0.5 ||w||^2`` on the block-scaled concatenation.
+
+    The loss depends on the columns through ``X X'`` only, so it is solved on the full-rank
+    principal scores of the training rows, which gives the same weights.
+
+    Parameters
+    ----------
+    C : float
+        Inverse penalty. With block scaling each view has total variance 1, whatever its width.
+    block_scale : bool
+        Divide each standardised view by the square root of its width.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
+    views : dict or None
+        Columns of each view when ``X`` is one matrix.
+
+    Attributes
+    ----------
+    coef_ : dict of ndarray (D_v, 1 or K)
+
+    Examples
+    --------
+    >>> from baldur.baselines import RidgeLogisticClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = RidgeLogisticClassifier(C=1.0).fit(X[:40], y[:40])
+    >>> model.predict_proba(X[40:42]).round(2)
+    array([[0.59, 0.41],
+           [0.65, 0.35]])
+    >>> round(model.score(X[40:], y[40:]), 2)
+    0.85
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "C": POSITIVE,
+    }
+
+    def __init__(
+        self,
+        C: float = 10.0,
+        *,
+        block_scale: bool = True,
+        scale: str = "clipped",
+        preparation: Any = None,
+        views: Any = None,
+    ) -> None:
+        self.C = C
+        self.block_scale = block_scale
+        self.scale = scale
+        self.preparation = preparation
+        self.views = views
+
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        rtol = max((b.rtol or 0.0) for b in blocks) or None
+        reduced = reduce_gram(np.add.reduce([b.gram() for b in blocks]), rtol=rtol)
+        w, self.intercept_, self.n_iter_ = ridge_logistic(reduced.features, codes, self.C)
+        dual = reduced.lift @ w if reduced.lift.shape[1] else np.zeros((len(codes), w.shape[1]))
+        self.coef_ = {b.name: b.over_input(b.project(dual)) for b in blocks}
+        self.selected_features_ = self._all_features(blocks)
+
+    def _scores(self, blocks: list[Block]) -> Array:
+        return class_scores(linear_predictor(blocks, self.coef_, self.intercept_))
+
+    def _proba(self, blocks: list[Block]) -> Array:
+        return logistic_proba(linear_predictor(blocks, self.coef_, self.intercept_))
+
+
+DENSE_LIMIT = 4096
+"""Largest number of columns for which the whole problem is solved at once."""
+
+
+def solve_on_working_set(
+    n_columns: int,
+    solve: Callable[[NDArray[np.intp]], Array],
+    correlations: Callable[[NDArray[np.intp], Array], Array],
+    start: Array,
+    *,
+    dense_limit: int = DENSE_LIMIT,
+    max_rounds: int = 50,
+    tol: float = 1e-3,
+    name: str = "this model",
+) -> tuple[NDArray[np.intp], Array, int]:
+    """Return the columns used, their coefficients and the number of rounds.
+
+    Shapes: start (n_columns,).
+    """
+    if n_columns <= dense_limit:
+        active = np.arange(n_columns)
+        return active, solve(active), 1
+    size = min(n_columns, max(16, dense_limit // 8))
+    active = np.sort(np.argpartition(-start, size - 1)[:size])
+    for round_ in range(1, max_rounds + 1):
+        coef = solve(active)
+        wish = correlations(active, coef)
+        wish[active] = 0.0
+        violators = np.flatnonzero(wish > 1.0 + tol)
+        if len(violators) == 0:
+            return active, coef, round_
+        if len(violators) > size:
+            violators = violators[np.argpartition(-wish[violators], size - 1)[:size]]
+        # Columns at zero leave, so the set stays near the size of the solution; they come back
+        # through the check if they were needed. Cycling is impossible while the objective falls,
+        # and after ten rounds no column leaves, which ends changes within the tolerance.
+        if round_ <= 10:
+            used = np.any(coef.reshape(-1, coef.shape[-1]) != 0.0, axis=0)
+            active = active[used]
+        active = np.union1d(active, violators)
+    warnings.warn(
+        f"The working set of {name} still had {len(violators)} of {n_columns} columns to add after "
+        f"{max_rounds} rounds; the last solution is used. A stronger penalty converges sooner.",
+        NotConvergedWarning,
+        stacklevel=2,
+    )
+    return active, solve(active), max_rounds
+
+
+def _mean(linear: Array) -> Array:
+    return np.asarray(expit(linear) if linear.shape[1] == 1 else softmax(linear, axis=1))
+
+
+def fit_elastic_net(
+    X: Array,
+    Y: Array,
+    lam: float,
+    ratio: float,
+    start: tuple[Array, Array],
+    *,
+    max_iter: int = 5000,
+    tol: float = 1e-4,
+) -> tuple[Array, Array, int]:
+    """Return weights (D, K), offsets (K,) and the number of iterations.
+
+    Proximal gradient with momentum that restarts when it points uphill. Stops when no coordinate of
+    the gradient map exceeds ``tol`` times the l1 penalty. Shapes: X (n, D), Y (n, K).
+    """
+    n = len(X)
+    X1 = np.hstack([X, np.ones((n, 1))])
+    small = X1 @ X1.T if n <= X1.shape[1] else X1.T @ X1
+    curvature = 0.25 if Y.shape[1] == 1 else 0.5
+    step = 1.0 / (curvature * float(np.linalg.eigvalsh(small)[-1]) / n + lam * (1.0 - ratio))
+    shrink = np.full((X1.shape[1], 1), step * lam * ratio)
+    shrink[-1] = 0.0
+    ridge = np.full((X1.shape[1], 1), lam * (1.0 - ratio))
+    ridge[-1] = 0.0
+    now = np.vstack([start[0], start[1][None, :]])
+    ahead, momentum = now, 1.0
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
+        gradient = X1.T @ (_mean(X1 @ ahead) - Y) / n + ridge * ahead
+        moved = ahead - step * gradient
+        new = np.sign(moved) * np.maximum(np.abs(moved) - shrink, 0.0)
+        if np.max(np.abs(new - ahead)) <= tol * step * max(lam * ratio, 1e-12):
+            now = new
+            break
+        next_momentum = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+        if np.sum((ahead - new) * (new - now)) > 0.0:
+            next_momentum, ahead = 1.0, new
+        else:
+            ahead = new + (momentum - 1.0) / next_momentum * (new - now)
+        now, momentum = new, next_momentum
+    return now[:-1], now[-1], n_iter
+
+
+class ElasticNetLogisticClassifier(BaselineClassifier):
+    """``min mean logloss + lam (r ||w||_1 + (1 - r)/2 ||w||^2)`` on the concatenated views.
+
+    Parameters
+    ----------
+    fraction : float
+        ``lam`` over the smallest value at which the model is empty.
+    l1_ratio : float
+        Share r of the l1 penalty, in (0, 1].
+    max_iter, tol : int, float
+        Iterations at most, and the accuracy relative to the l1 penalty at which to stop.
+    block_scale : bool
+        Off by default: scaling would change the penalty of each view.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
+    views : dict or None
+        Columns of each view when ``X`` is one matrix.
+
+    Attributes
+    ----------
+    coef_ : dict of ndarray (D_v, 1 or K)
+    penalty_ : float
+        The ``lam`` used.
+
+    Examples
+    --------
+    >>> from baldur.baselines import ElasticNetLogisticClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = ElasticNetLogisticClassifier(fraction=0.4).fit(X[:40], y[:40])
+    >>> {name: int(mask.sum()) for name, mask in model.selected_features_.items()}
+    {'a': 2, 'b': 1}
+    >>> round(model.score(X[40:], y[40:]), 2)
+    0.8
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "fraction": POSITIVE,
+        "l1_ratio": Constraint(
+            lambda v: is_number(v, 0.0, 1.0) and v > 0.0,
+            "a number above 0 and at most 1 (for a ridge penalty use RidgeLogisticClassifier)",
+        ),
+    }
+
+    def __init__(
+        self,
+        fraction: float = 0.2,
+        l1_ratio: float = 0.5,
+        *,
+        max_iter: int = 10000,
+        tol: float = 1e-3,
+        block_scale: bool = False,
+        scale: str = "clipped",
+        preparation: Any = None,
+        views: Any = None,
+    ) -> None:
+        self.fraction = fraction
+        self.l1_ratio = l1_ratio
+        self.max_iter = max_iter
+        self.tol = tol
+        self.block_scale = block_scale
+        self.scale = scale
+        self.preparation = preparation
+        self.views = views
+
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        n, C, D = len(codes), len(self.classes_), sum(b.width for b in blocks)
+        Y = codes[:, None].astype(np.float64) if C == 2 else np.eye(C)[codes]
+        mean = Y.mean(axis=0)
+        first = np.max(np.abs(project_all(blocks, Y - mean)), axis=1) / n
+        top = float(first.max()) / self.l1_ratio
+        lam = self.penalty_ = self.fraction * (top if top > 0 else 1.0)
+        offset = np.log(mean) if C > 2 else np.log(mean / (1.0 - mean))
+        w = np.zeros((D, Y.shape[1]))
+        self.n_iter_ = 0
+
+        def solve(active: NDArray[np.intp]) -> Array:
+            nonlocal offset
+            X = gather_columns(blocks, active)
+            found, offset, n_iter = fit_elastic_net(
+                X, Y, lam, self.l1_ratio, (w[active], offset), max_iter=self.max_iter, tol=self.tol
+            )
+            w[:] = 0.0
+            w[active] = found
+            self.n_iter_ = max(self.n_iter_, n_iter)
+            return found.T
+
+        def correlations(active: NDArray[np.intp], coef: Array) -> Array:
+            residual = _mean(gather_columns(blocks, active) @ coef.T + offset) - Y
+            gap = np.max(np.abs(project_all(blocks, residual)), axis=1)
+            return np.asarray(gap / (n * lam * self.l1_ratio))
+
+        _, _, self.n_rounds_ = solve_on_working_set(
+            D, solve, correlations, first, tol=10 * self.tol, name="the elastic net"
+        )
+        if self.n_iter_ >= self.max_iter:
+            warnings.warn(
+                f"The elastic net stopped at max_iter={self.max_iter}; a larger fraction (now "
+                f"{self.fraction:g}) converges sooner.",
+                NotConvergedWarning,
+                stacklevel=3,
+            )
+        self.intercept_ = offset
+        self.coef_ = {k: c.T for k, c in self._split(w.T, blocks).items()}
+        self.selected_features_ = {k: np.any(c != 0.0, axis=1) for k, c in self.coef_.items()}
+
+    def _scores(self, blocks: list[Block]) -> Array:
+        return class_scores(linear_predictor(blocks, self.coef_, self.intercept_))
+
+    def _proba(self, blocks: list[Block]) -> Array:
+        return logistic_proba(linear_predictor(blocks, self.coef_, self.intercept_))
+
+
+def smallest_c(correlations: Array, bias: Array) -> float:
+    """Return the penalty parameter below which the model is empty (`sklearn.svm.l1_min_c`).
+
+    ``1 / (2 max_j |x_j'(s * y)|)`` over columns and the constant column liblinear penalises too.
+    """
+    top = max(float(np.max(np.abs(correlations), initial=0.0)), float(np.max(np.abs(bias))))
+    return 0.5 / top if top > 0 else 1.0
+
+
+class L1SVMClassifier(BaselineClassifier):
+    """``min ||w||_1 + C sum_i max(0, 1 - y_i (w'x_i + b))^2``, one against the rest.
+
+    The penalty is searched as a multiple of the value below which the model is empty. Wide data
+    are solved on a working set of columns, with all the others checked through ``X'r``.
+
+    Parameters
+    ----------
+    c_ratio : float
+        C over the smallest useful C. At 1 or below the model is empty.
+    C : float or None
+        The penalty parameter itself, overriding ``c_ratio``.
+    class_weight : None, "balanced" or dict
+    max_iter, tol : int, float
+        Of liblinear.
+    block_scale : bool
+        Off by default: scaling would change the penalty of each view.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
+    views : dict or None
+        Columns of each view when ``X`` is one matrix.
+    random_state : int, RandomState or None
+        Order of liblinear's coordinates.
+
+    Attributes
+    ----------
+    coef_ : dict of ndarray (1 or C, D_v)
+    C_ : float
+        The penalty parameter used.
+
+    Examples
+    --------
+    >>> from baldur.baselines import L1SVMClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = L1SVMClassifier(c_ratio=3.0, random_state=0).fit(X[:40], y[:40])
+    >>> {name: int(mask.sum()) for name, mask in model.selected_features_.items()}
+    {'a': 2, 'b': 2}
+    >>> round(model.score(X[40:], y[40:]), 2)
+    1.0
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "c_ratio": POSITIVE,
+        "C": optional(POSITIVE),
+    }
+
+    def __init__(
+        self,
+        c_ratio: float = 10.0,
+        C: float | None = None,
+        class_weight: Any = None,
+        *,
+        max_iter: int = 5000,
+        tol: float = 1e-4,
+        block_scale: bool = False,
+        scale: str = "clipped",
+        preparation: Any = None,
+        views: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.c_ratio = c_ratio
+        self.C = C
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.block_scale = block_scale
+        self.scale = scale
+        self.preparation = preparation
+        self.views = views
+        self.random_state = random_state
+
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        K = len(self.classes_)
+        signs = one_against_rest(codes, K)
+        weight = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=self.classes_[codes]
+        )
+        # liblinear weighs a row by its own class in the binary case; one against the rest, the
+        # rest has weight 1.
+        s = weight[codes][:, None] if K == 2 else np.where(signs > 0, weight[codes][:, None], 1.0)
+        first = project_all(blocks, s * signs)  # (D, 1 or C)
+        smallest = smallest_c(first, np.sum(s * signs, axis=0))
+        self.C_ = float(self.C) if self.C is not None else float(self.c_ratio * smallest)
+        C, fits = self.C_, {"n_iter": 0, "short": False}
+
+        def solve(active: NDArray[np.intp]) -> Array:
+            model = LinearSVC(
+                penalty="l1",
+                loss="squared_hinge",
+                dual=False,
+                C=C,
+                class_weight=dict(enumerate(weight)),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                random_state=self.random_state,
+            )
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", ConvergenceWarning)
+                model.fit(gather_columns(blocks, active), codes)
+            fits["short"] = any(issubclass(w.category, ConvergenceWarning) for w in caught)
+            fits["n_iter"] = int(np.max(model.n_iter_))
+            self.intercept_ = np.atleast_1d(model.intercept_)
+            return np.asarray(model.coef_)
+
+        def correlations(active: NDArray[np.intp], coef: Array) -> Array:
+            margin = gather_columns(blocks, active) @ coef.T + self.intercept_
+            slack = s * signs * np.maximum(0.0, 1.0 - signs * margin)
+            return np.asarray(np.max(2.0 * C * np.abs(project_all(blocks, slack)), axis=1))
+
+        D = sum(b.width for b in blocks)
+        start = np.max(np.abs(first), axis=1)
+        active, coef, self.n_rounds_ = solve_on_working_set(
+            D, solve, correlations, start, tol=1e-2, name="LSVM-l1"
+        )
+        if fits["short"]:
+            warnings.warn(
+                f"LSVM-l1 stopped at max_iter={self.max_iter} with C={C:.3g}; above separability "
+                "the solution hardly changes, so lower c_ratio rather than raise max_iter.",
+                NotConvergedWarning,
+                stacklevel=3,
+            )
+        self.n_iter_ = max(1, int(fits["n_iter"]))
+        full = np.zeros((coef.shape[0], D))
+        full[:, active] = coef
+        self.coef_ = self._split(full, blocks)
+        self.selected_features_ = {k: np.any(c != 0.0, axis=0) for k, c in self.coef_.items()}
+
+    def _scores(self, blocks: list[Block]) -> Array:
+        coef = {name: c.T for name, c in self.coef_.items()}
+        return class_scores(linear_predictor(blocks, coef, self.intercept_))

@@ -1,0 +1,191 @@
+"""Per-view stacking: one ridge logistic model per view, combined by non-negative sparse weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import softmax
+from sklearn.model_selection import StratifiedKFold
+
+from baldur.baselines.base import BaselineClassifier, Block
+from baldur.baselines.linear import logistic_proba, ridge_logistic
+from baldur.baselines.reduction import reduce_gram
+from baldur.core.parameters import NON_NEGATIVE, Constraint
+from baldur.core.types import Array
+
+
+def _log_proba(linear: Array) -> Array:
+    return np.log(np.maximum(logistic_proba(linear), 1e-6))
+
+
+def out_of_fold(
+    F: Array, codes: NDArray[np.intp], C: float, folds: list[Any], absent: NDArray[np.bool_]
+) -> Array:
+    """Return out-of-fold log-probabilities (n, K) of each row; rows with a missing view get 0.
+
+    A missing view carries no information about the class, so its log-probabilities are equal.
+    """
+    K = int(codes.max()) + 1
+    out = np.zeros((len(codes), K))
+    for train, test in folds:
+        train = train[~absent[train]]
+        if len(np.unique(codes[train])) < K:
+            continue
+        w, b, _ = ridge_logistic(F[train], codes[train], C)
+        out[test] = _log_proba((F[test] @ w if F.shape[1] else np.zeros((len(test), 1))) + b)
+    out[absent] = 0.0
+    return out
+
+
+def _log_loss(scores: Array, codes: NDArray[np.intp]) -> float:
+    return float(-np.mean(np.log(softmax(scores, axis=1)[np.arange(len(codes)), codes] + 1e-300)))
+
+
+def fit_stack(Z: Array, codes: NDArray[np.intp], penalty: float) -> tuple[Array, Array]:
+    """Return non-negative view weights (V,) and class offsets (K,) that combine log-probabilities.
+
+    ``min mean logloss(b_c + sum_v a_v Z_vic) + penalty sum_v a_v`` over ``a >= 0``: on the
+    non-negative orthant the l1 penalty is a group lasso over whole views. Z: (V, n, K).
+    """
+    V, n, K = Z.shape
+    Y = np.eye(K)[codes]
+
+    def value(theta: Array) -> tuple[float, Array]:
+        a, b = theta[:V], theta[V:]
+        P = softmax(np.tensordot(a, Z, axes=1) + b, axis=1)
+        loss = -np.mean(np.log(P[np.arange(n), codes] + 1e-300))
+        R = (P - Y) / n
+        gradient = np.concatenate([np.tensordot(Z, R, axes=2) + penalty, R.sum(axis=0)])
+        # A small ridge on b: adding a constant to all offsets changes nothing else.
+        gradient[V:] += 1e-3 * b
+        return float(loss + penalty * a.sum() + 5e-4 * b @ b), gradient
+
+    start = np.concatenate([np.full(V, 1.0 / V), np.zeros(K)])
+    bounds = [(0.0, None)] * V + [(None, None)] * K
+    theta = minimize(value, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    return theta[:V], theta[V:]
+
+
+class StackingClassifier(BaselineClassifier):
+    """One ridge logistic model per view, stacked.
+
+    Each view's penalty is the one with the best out-of-fold log-loss; the views' out-of-fold
+    log-probabilities are combined by non-negative weights with an l1 penalty, which drops views.
+
+    Parameters
+    ----------
+    Cs : tuple of float
+        Inverse penalties tried in each view (views are block-scaled).
+    penalty : float
+        l1 penalty on the view weights.
+    cv : int
+        Folds, at most the size of the smallest class.
+    block_scale : bool
+        Divide each standardised view by the square root of its width.
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
+    views : dict or None
+        Columns of each view when ``X`` is one matrix.
+    random_state : int, RandomState or None
+        Folds.
+
+    Attributes
+    ----------
+    view_weights_ : dict of float
+    C_ : dict of float
+        The inverse penalty chosen in each view.
+
+    Examples
+    --------
+    >>> from baldur.baselines import StackingClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
+    >>> X, y = sim.data, sim.target
+    >>> model = StackingClassifier(cv=3, random_state=0).fit(X[:40], y[:40])
+    >>> {name: round(float(weight), 2) for name, weight in model.view_weights_.items()}
+    {'a': 0.94, 'b': 0.0}
+    >>> round(model.score(X[40:], y[40:]), 2)
+    1.0
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "penalty": NON_NEGATIVE,
+    }
+
+    def __init__(
+        self,
+        Cs: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0),
+        penalty: float = 0.01,
+        *,
+        cv: int = 5,
+        block_scale: bool = True,
+        scale: str = "clipped",
+        preparation: Any = None,
+        views: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.Cs = Cs
+        self.penalty = penalty
+        self.cv = cv
+        self.block_scale = block_scale
+        self.scale = scale
+        self.preparation = preparation
+        self.views = views
+        self.random_state = random_state
+
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        n, K = len(codes), len(self.classes_)
+        smallest = int(np.bincount(codes).min())
+        if smallest >= 2:
+            splitter = StratifiedKFold(
+                min(self.cv, smallest), shuffle=True, random_state=self.random_state
+            )
+            folds = list(splitter.split(np.zeros((n, 1)), codes))
+        else:  # a class of one row cannot be left out: fall back to fitted values
+            folds = [(np.arange(n), np.arange(n))]
+        Z = np.zeros((len(blocks), n, K))
+        self.coef_: dict[str, Array] = {}
+        self.intercepts_: dict[str, Array] = {}
+        self.C_: dict[str, float] = {}
+        for v, b in enumerate(blocks):
+            reduced = reduce_gram(b.gram(), rtol=b.rtol)
+            tried = [out_of_fold(reduced.features, codes, C, folds, b.absent) for C in self.Cs]
+            best = int(np.argmin([_log_loss(z, codes) for z in tried]))
+            Z[v] = tried[best]
+            self.C_[b.name] = float(self.Cs[best])
+            self._fit_view(b, reduced, codes, self.C_[b.name])
+        weights, self.offset_ = fit_stack(Z, codes, self.penalty)
+        if not np.any(weights > 1e-8):  # no view helps out of fold: use the best one
+            weights[int(np.argmin([_log_loss(z, codes) for z in Z]))] = 1e-3
+        self.view_weights_ = {b.name: float(a) for b, a in zip(blocks, weights, strict=True)}
+        self.selected_features_ = {
+            b.name: b.over_input(np.full(b.width, self.view_weights_[b.name] > 1e-8))
+            for b in blocks
+        }
+
+    def _fit_view(self, b: Block, reduced: Any, codes: NDArray[np.intp], C: float) -> None:
+        rows = np.flatnonzero(~b.absent)
+        if len(np.unique(codes[rows])) < len(self.classes_) or not reduced.features.shape[1]:
+            width = 1 if len(self.classes_) == 2 else len(self.classes_)
+            self.coef_[b.name] = b.over_input(np.zeros((b.width, width)))
+            self.intercepts_[b.name] = np.zeros(width)
+            return
+        w, self.intercepts_[b.name], _ = ridge_logistic(reduced.features[rows], codes[rows], C)
+        self.coef_[b.name] = b.over_input(b.project(reduced.lift @ w))
+
+    def _scores(self, blocks: list[Block]) -> Array:
+        total = np.tile(self.offset_, (blocks[0].view.shape[0], 1))
+        for b in blocks:
+            z = _log_proba(b.predict(self.coef_[b.name]) + self.intercepts_[b.name])
+            z[b.absent] = 0.0
+            total += self.view_weights_[b.name] * z
+        return total
+
+    def _proba(self, blocks: list[Block]) -> Array:
+        return np.asarray(softmax(self._scores(blocks), axis=1))

@@ -1,0 +1,1 @@
+"""What every folder may import: parameter checks, limits, atomic files, types and stored state."""

@@ -1,0 +1,122 @@
+"""Text from files, made harmless for the place it is written to.
+
+A sample id, a feature name or a message may come from a stranger's file. In a spreadsheet it could
+become a formula, in LaTeX a command, in Markdown a script, in a terminal a control sequence. Each
+form has its own function here. CSV is escaped without loss: `unescape_cell` is the exact inverse of
+`escape_cell`, and the readers of the package apply it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from baldur.exceptions import InputError
+
+# Control characters (C0, DEL, C1), line and paragraph separators, and the marks that reverse the
+# direction of text: all can make what is shown differ from what is there. Lone surrogates cannot be
+# written as UTF-8 at all.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# What spreadsheets take for the beginning of a formula, full-width forms included, also after
+# blanks; any number of apostrophes before it is our own mark, or text that looks like it.
+_FORMULA = re.compile(r"'*[\s]*[=+\-@\t\r＝＋－＠]")
+# A number is not a formula, though it may begin with a sign.
+_NUMBER = re.compile(r"'*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+_LATEX = str.maketrans(
+    {
+        **{c: f"\\{c}" for c in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+    }
+)
+_MARKDOWN = str.maketrans(
+    {**{c: f"\\{c}" for c in "\\`*_[]#!|~$"}, "&": "&amp;", "<": "&lt;", ">": "&gt;"}
+)
+
+
+def has_control(text: str) -> bool:
+    """Return whether a text contains control or other invisible characters."""
+    return _CONTROL.search(text) is not None
+
+
+def printable(text: str) -> str:
+    r"""Return text for a terminal or a text file: control characters become visible.
+
+    Line breaks and tabs stay.
+
+    Examples
+    --------
+    >>> from baldur.core.escape import printable
+    >>> print(printable("red: \x1b[31m"))
+    red: \x1b[31m
+    """
+    return _CONTROL.sub(lambda hit: hit[0] if hit[0] in "\n\t" else _visible(hit[0]), text)
+
+
+def one_line(text: str) -> str:
+    """Return text as one printable line, for a log."""
+    return printable(" ".join(text.split()))
+
+
+def _visible(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def check_names(names: Iterable[Any], what: str, origin: str) -> None:
+    """Refuse names with control characters."""
+    listed = names if isinstance(names, list) else list(names)
+    # One search over all of them: there may be a million.
+    if not has_control("".join(map(str, listed))):
+        return
+    bad = next(str(one) for one in listed if has_control(str(one)))
+    raise InputError(
+        f"{origin}: a {what} must not hold control characters (line breaks, tabs, escape codes, "
+        f"marks that reverse text), but {bad[:80]!a} does. Rename it."
+    )
+
+
+def escape_cell(value: Any) -> Any:
+    """Return a cell that no spreadsheet takes for a formula; anything but text stays as it is.
+
+    Examples
+    --------
+    >>> from baldur.core.escape import escape_cell
+    >>> [escape_cell(cell) for cell in ("=1+1", "-0.5", "plain", -2.0)]
+    ["'=1+1", '-0.5', 'plain', -2.0]
+    """
+    return f"'{value}" if isinstance(value, str) and _is_formula(value) else value
+
+
+def unescape_cell(value: Any) -> Any:
+    """Return what `escape_cell` was given."""
+    marked = isinstance(value, str) and value.startswith("'") and _is_formula(value)
+    return value[1:] if marked else value
+
+
+def _is_formula(text: str) -> bool:
+    return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
+
+
+def latex(text: str) -> str:
+    r"""Return text that LaTeX prints as it is, on one line.
+
+    Examples
+    --------
+    >>> from baldur.core.escape import latex
+    >>> print(latex("50% of a_b"))
+    50\% of a\_b
+    """
+    return one_line(text).translate(_LATEX)
+
+
+def markdown(text: str) -> str:
+    """Return text that Markdown shows as it is, on one line: no markup, no HTML, no new column."""
+    return one_line(text).translate(_MARKDOWN)

@@ -1,0 +1,440 @@
+"""Job: score a setting on the inner folds, or fit on training rows and predict test rows."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from sklearn.base import clone
+
+from baldur.core.atomic_io import writing
+from baldur.core.threads import one_thread
+from baldur.estimators.summary import FEW
+from baldur.evaluation.clinical.logistic_fit import Platt
+from baldur.evaluation.design import Comparison
+from baldur.evaluation.fitted_model import by_class, read_selection, weights_of
+from baldur.evaluation.job_store import JobStore, Outcome
+from baldur.evaluation.metrics import METRICS, Predicted, score
+from baldur.evaluation.models import Model, fit_with_groups
+from baldur.evaluation.splits import Fold
+from baldur.exceptions import InputError, NoSignalWarning, StudyError
+from baldur.views import MultiView
+
+
+@dataclass(frozen=True)
+class FewFeatures:
+    """Predictions of a submodel for the test rows of one fold."""
+
+    label: np.ndarray  # label, proba: As in `OuterFit`
+    proba: np.ndarray | None
+    columns: np.ndarray  # Its features, counted over all views side by side
+
+
+def predict_submodels(
+    estimator: Any,
+    training: MultiView,
+    test: MultiView,
+    predict: Callable[[Any, MultiView], dict[str, np.ndarray]],
+) -> dict[str, np.ndarray]:
+    """Return the arrays of a job result that hold submodels of a fitted model.
+
+    No second fit is made. Empty for a model without submodels.
+    """
+    if not hasattr(estimator, "submodel"):
+        return {}
+    starts = dict(zip(training.n_features, _starts(training), strict=True))
+    arrays: dict[str, np.ndarray] = {}
+    for limit in FEW:
+        if limit >= sum(training.n_features.values()):
+            break
+        small = _submodel(estimator, limit)
+        found = predict(small, test)
+        arrays[f"few{limit}_label"] = found["label"]
+        if "proba" in found:
+            arrays[f"few{limit}_proba"] = found["proba"]
+        parts = [index + starts[view] for view, index in read_selection(small, training).items()]
+        arrays[f"few{limit}_columns"] = np.concatenate(parts).astype(np.int64)
+    return arrays
+
+
+def _starts(mv: MultiView) -> np.ndarray:
+    return np.cumsum([0, *mv.n_features.values()])[:-1]
+
+
+def _submodel(estimator: Any, limit: int) -> Any:
+    try:
+        return estimator.submodel(limit)
+    except InputError:
+        # All features of wide views need the training rows; the largest submodel has fewer.
+        return estimator.submodel(max(one.n_features for one in estimator._submodels))
+
+
+def read_submodels(arrays: dict[str, np.ndarray]) -> dict[int, FewFeatures]:
+    """Return the submodels of a job result by their largest number of features."""
+    return {
+        limit: FewFeatures(
+            arrays[f"few{limit}_label"],
+            arrays.get(f"few{limit}_proba"),
+            arrays[f"few{limit}_columns"],
+        )
+        for limit in FEW
+        if f"few{limit}_label" in arrays
+    }
+
+
+_LONGEST_REASON = 300
+_MOST_WARNINGS = 5
+_NO_FAULT_OF_THE_MODEL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A unit of work whose result depends on nothing but what is written here and the data."""
+
+    key: str  # Hash of everything the result depends on
+    kind: str
+    model: str  # model, repeat, fold, permutation: What it is for
+    repeat: int
+    fold: int
+    permutation: int
+    estimator: Any  # With its setting and seed
+    y: np.ndarray  # (n_samples,) or (n_samples, n_labels)
+    splits: list[tuple[np.ndarray, np.ndarray]]  # (train, test); index arrays
+    metric: str  # For "setting"
+    n_classes: int  # 0 in regression, 2 for every label of a label matrix
+    groups: np.ndarray | None = None  # (n_samples,)
+    outcome: int = -1  # Column of a label matrix that it is for, -1 for all or the only one
+    inner: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)  # (train, test)
+    views: tuple[str, ...] | None = None  # Views that the model gets; None for all
+
+    def fit(self, mv: Any, rows: np.ndarray) -> Any:
+        """Fit a new estimator on some rows."""
+        groups = None if self.groups is None else self.groups[rows]
+        return fit_with_groups(clone(self.estimator), mv[rows], self.y[rows], groups)
+
+
+def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
+    """Return labels and, where the estimator has them, probabilities or else decision scores.
+
+    A class that no training row had gets the probability 0, and the smallest score. A model of a
+    label matrix gives labels and the probability of each, both of shape (n_samples, n_labels).
+    """
+    found = {"label": np.asarray(estimator.predict(X))}
+    if n_classes and found["label"].ndim == 2:
+        found["proba"] = np.asarray(estimator.predict_proba(X), dtype=float)
+        return found
+    if n_classes == 0:
+        found["label"] = found["label"].astype(float).reshape(-1)
+        return found
+    seen = np.asarray(getattr(estimator, "classes_", np.arange(n_classes)))
+    if hasattr(estimator, "predict_proba"):
+        proba = np.asarray(estimator.predict_proba(X), dtype=float)
+        found["proba"] = _over_all(proba, seen, n_classes, np.zeros(len(proba)))
+    elif hasattr(estimator, "decision_function"):
+        margin = np.asarray(estimator.decision_function(X), dtype=float)
+        if margin.ndim == 1 and n_classes > 2:
+            margin = np.column_stack([-margin / 2, margin / 2])
+        lowest = margin.min(axis=1) - 1.0 if margin.ndim == 2 else margin
+        found["margin"] = _over_all(margin, seen, n_classes, lowest)
+    return found
+
+
+def _over_all(
+    values: np.ndarray, seen: np.ndarray, n_classes: int, absent: np.ndarray
+) -> np.ndarray:
+    """Return probabilities with a column for every class, also those not seen in training."""
+    if values.ndim == 1 or len(seen) == n_classes:
+        return values
+    full = np.repeat(absent[:, None], n_classes, axis=1)
+    full[:, seen.astype(np.intp)] = values
+    return full
+
+
+def one_label(found: dict[str, np.ndarray], column: int) -> dict[str, np.ndarray]:
+    """Return the predictions of one label, out of those of a label matrix, as of two classes."""
+    p = found["proba"][:, column]
+    return {"label": found["label"][:, column], "proba": np.column_stack([1.0 - p, p])}
+
+
+def _mean_score(metric: str, truth: np.ndarray, found: dict[str, np.ndarray], k: int) -> float:
+    """Return a metric; of a label matrix its mean over the labels for which it is defined."""
+    if truth.ndim == 1:
+        return score(metric, Predicted(truth=truth, n_classes=k, **found))
+    values = [
+        score(metric, Predicted(truth=truth[:, j], n_classes=k, **one_label(found, j)))
+        for j in range(truth.shape[1])
+    ]
+    known = [v for v in values if np.isfinite(v)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _try_setting(job: Job, mv: Any) -> Outcome:
+    values, ties = [], []
+    # Settings of equal score are ranked by this metric.
+    second = "log_loss" if job.n_classes else "rmse"
+    for train, test in job.splits:
+        if job.n_classes and (job.y[train] == job.y[train][0]).all(axis=0).any():
+            # Leaving a site out may leave training rows of one class; nothing can be learned.
+            continue
+        fitted = job.fit(mv, train)
+        found = predict_rows(fitted, mv[test], job.n_classes)
+        values.append(_mean_score(job.metric, job.y[test], found, job.n_classes))
+        ties.append(_mean_score(second, job.y[test], found, job.n_classes))
+    known = [v for v in values if np.isfinite(v)]
+    if not known:
+        raise StudyError(
+            f"{METRICS[job.metric].heading} cannot be computed from this model's predictions on "
+            "the inner folds; select by another metric"
+        )
+    known_ties = [t for t in ties if np.isfinite(t)]
+    tie = float(np.mean(known_ties)) if known_ties else None
+    return Outcome({"score": float(np.mean(known)), "folds": len(known), "tie": tie})
+
+
+def _fit_and_predict(job: Job, mv: Any) -> Outcome:
+    (train, test) = job.splits[0]
+    fitted = job.fit(mv, train)
+    arrays = predict_rows(fitted, mv[test], job.n_classes)
+    for name in ("label", "proba", "margin"):
+        if name in arrays and not np.isfinite(arrays[name]).all():
+            raise StudyError(f"the model predicts NaN or infinite values ({name})")
+    facts: dict[str, Any] = {}
+    if job.inner and "proba" not in arrays and "margin" in arrays:
+        curve = _learn_platt(job, mv)
+        if curve is not None:
+            arrays["proba"] = curve.proba(arrays["margin"])
+            facts["platt"] = True
+    rows = mv[train]
+    weights = weights_of(fitted, rows)
+    seen = np.unique(job.y[train]).astype(np.intp) if job.n_classes else np.zeros(0, dtype=np.intp)
+    joint = job.y.ndim == 2
+    views: list[str] = []
+    variance: list[float | list[float] | None] = []
+    for i, (view, index) in enumerate(read_selection(fitted, rows).items()):
+        views.append(view)
+        arrays[f"index{i}"] = index
+        if weights is None:
+            variance.append(None)
+            continue
+        mine = weights.variance[view]
+        # Of several labels each has weights and a variance of its own.
+        variance.append(mine.tolist() if joint else float(mine.sum()))
+        for name, part in (("weight", weights.per_sd[view]), ("raw", weights.raw[view])):
+            given = part[index]
+            arrays[f"{name}{i}"] = given if joint else by_class(given, job.n_classes, seen)
+    facts["views"], facts["variance"] = views, variance
+    if not job.permutation:
+        predict = partial(predict_rows, n_classes=job.n_classes)
+        arrays |= predict_submodels(fitted, rows, mv[test], predict)
+    preparation = getattr(fitted, "preparation_", None)
+    changed = None if preparation is None else preparation.site_report_
+    if changed is not None:
+        facts["harmonisation"] = json.loads(changed.to_json(orient="records", double_precision=15))
+    return Outcome(facts, arrays)
+
+
+def _learn_platt(job: Job, mv: Any) -> Platt | None:
+    """Fit Platt scaling to held-out scores of the training rows; None where a fit fails."""
+    margins, truths = [], []
+    try:
+        for train, test in job.inner:
+            margins.append(np.asarray(job.fit(mv, train).decision_function(mv[test]), dtype=float))
+            truths.append(job.y[test] == 1)
+    except Exception as error:  # the model itself was fitted; only probabilities are missing
+        warnings.warn(
+            f"No probabilities by Platt scaling, because a fit on an inner fold "
+            f"failed ({_reason(error)})",
+            stacklevel=2,
+        )
+        return None
+    return Platt.learn(np.concatenate(margins), np.concatenate(truths))
+
+
+def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
+    """Run one job and store its result; an error of the model is stored in the outcome."""
+    stored = store.load(job.key)
+    if stored is not None and not stored.failed:
+        # Another process with the same folder has run it meanwhile.
+        return stored
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught, one_thread():
+        warnings.simplefilter("always")
+        try:
+            work = _try_setting if job.kind == "setting" else _fit_and_predict
+            outcome = work(job, data if job.views is None else data.select(job.views))
+        except Exception as error:  # any model may fail in its own way; the others continue
+            if isinstance(error, OSError) and error.errno in _NO_FAULT_OF_THE_MODEL:
+                with writing(f"A temporary file of {job.model}"):
+                    raise
+            outcome = Outcome({"error": _reason(error)})
+    outcome.facts["seconds"] = time.perf_counter() - started
+    # Fits without evidence of signal are counted over the folds, and reported once.
+    signal = [w for w in caught if issubclass(w.category, NoSignalWarning)]
+    other = [w for w in caught if not issubclass(w.category, NoSignalWarning)]
+    texts = sorted({f"{w.category.__name__}: {_first_line(str(w.message))}" for w in other})
+    outcome.facts["warnings"] = texts[:_MOST_WARNINGS]
+    outcome.facts["no_signal"] = bool(signal)
+    store.save(job.key, outcome)
+    return outcome
+
+
+def _reason(error: Exception) -> str:
+    text = _first_line(str(error)) or "no message"
+    kind = type(error).__name__
+    return text if isinstance(error, StudyError) else f"{kind}: {text}"
+
+
+def _first_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."
+
+
+def permute_labels(
+    y: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Return permuted labels, exchangeable under the hypothesis of no association.
+
+    Shapes: y (n_samples,), groups (n_samples,).
+    """
+    out = y.copy()
+    if groups is None:
+        return rng.permutation(out)
+    names, member = np.unique(groups, return_inverse=True)
+    rows = [np.flatnonzero(member == g) for g in range(len(names))]
+    if any((y[r] != y[r[0]]).any() for r in rows):
+        for r in rows:
+            out[r] = rng.permutation(y[r])
+        return out
+    sizes = np.array([len(r) for r in rows])
+    for size in np.unique(sizes):
+        alike = np.flatnonzero(sizes == size)
+        for to, source in zip(alike, rng.permutation(alike), strict=True):
+            out[rows[to]] = y[rows[source][0]]
+    return out
+
+
+ALL = -1
+"""The outcome of a task that is about all of them."""
+
+TaskKey = tuple[str, int, int, int, int]
+
+
+@dataclass(frozen=True)
+class FoldTask:
+    """One model on one outer fold, with the true labels or one permutation of them."""
+
+    model: Model
+    permutation: int  # 0 for the true labels
+    labels: np.ndarray  # (n_samples,) or (n_samples, n_labels)
+    fold: Fold
+    outcome: int = ALL
+
+    @property
+    def key(self) -> TaskKey:
+        """Name of the model, outcome, permutation, repeat and fold."""
+        where = (self.permutation, self.fold.repeat, self.fold.number)
+        return (self.model.name, self.outcome, *where)
+
+    @property
+    def y(self) -> np.ndarray:
+        """The labels that the model is fitted to."""
+        return self.labels if self.outcome == ALL else self.labels[:, self.outcome]
+
+    @property
+    def searched(self) -> bool:
+        """Whether there are settings to select from."""
+        return len(self.model.settings()) > 1
+
+
+def whole_sample(comparison: Comparison) -> Fold:
+    """Return a fold that trains on all rows and tests on none."""
+    rows = np.arange(len(comparison.y))
+    return Fold(0, 0, rows, rows[:0])
+
+
+def fold_tasks(comparison: Comparison) -> list[FoldTask]:
+    """Return every model on every outer fold, with the true labels and permuted ones."""
+    labels = [comparison.y]
+    for b in range(1, comparison.permutations + 1):
+        rng = np.random.default_rng([comparison.plan.seed, 3, b])
+        labels.append(permute_labels(comparison.y, comparison.plan.groups, rng))
+    return [
+        FoldTask(model, b, y, fold, outcome)
+        for b, y in enumerate(labels)
+        for fold in comparison.plan.outer_folds(y)
+        for model in comparison.models
+        for outcome in outcomes_of(comparison, model)
+    ]
+
+
+def outcomes_of(comparison: Comparison, model: Model) -> list[int]:
+    """Return the columns of a label matrix that a model is fitted to one after another."""
+    apart = bool(comparison.outcomes) and not model.joint
+    return list(range(len(comparison.outcomes))) if apart else [ALL]
+
+
+def seed_of(comparison: Comparison, model: Model, permutation: int, fold: Fold) -> int:
+    """Return the seed of one model on one outer fold."""
+    place = [crc32(model.seed_name.encode()), permutation, fold.repeat, fold.number]
+    entropy = [comparison.plan.seed, 4, *place]
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
+
+def without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a setting with the parameter names of the model, without prefix."""
+    while any(k.startswith("estimator__") for k in setting):
+        setting = {k.removeprefix("estimator__"): v for k, v in setting.items()}
+    return dict(setting)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part `number` (from 1) of `count` parts of the work, for job arrays that share a folder."""
+
+    number: int
+    count: int
+
+    @classmethod
+    def of(cls, text: str) -> Shard:
+        """Read a shard that is written like "3/20".
+
+        Examples
+        --------
+        >>> from baldur.evaluation.jobs import Shard
+        >>> Shard.of("3/20")
+        Shard(number=3, count=20)
+        """
+        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(text))
+        number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+        if not 1 <= number <= count:
+            raise InputError(
+                "a shard must be written like 3/20, with the number from 1 to the count, but got "
+                f"{text!r}; an array job counts from 1 with --array=1-20."
+            )
+        return cls(number, count)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def part_of(self, tasks: Sequence[FoldTask], per_fold: int) -> list[FoldTask]:
+        """Return the tasks of this shard; every task belongs to exactly one shard.
+
+        All settings of one model on one fold stay together with the fit that needs the best of
+        them, so no part waits for another.
+        """
+        folds = len(tasks) // per_fold
+        # Numbered model by model, so that slow models are spread over the parts.
+        return [
+            task
+            for i, task in enumerate(tasks)
+            if ((i % per_fold) * folds + i // per_fold) % self.count == self.number - 1
+        ]

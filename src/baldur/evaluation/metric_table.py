@@ -1,0 +1,288 @@
+"""build_table: one row per model, computed from the predictions and the selected features."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from baldur.core.spreadsheet import unescape_frame
+from baldur.core.threads import one_thread
+from baldur.evaluation.clinical.held_out import PLATT, Resampled, classes_of, predicted_of
+from baldur.evaluation.clinical.metric_intervals import metric_intervals
+from baldur.evaluation.metrics import METRICS, score
+from baldur.evaluation.selected_features import percent_selected
+
+FEATURES = "features_percent"
+PLATT_NOTE = "probabilities by Platt scaling of decision scores, learned from training rows"
+POOLED = ("pooled", "low", "high")
+"""Endings of the columns of a metric's estimate on pooled predictions and of its interval."""
+
+# A row is marked when it is at chance because nearly all rows get one class.
+_CHANCE_MARGIN = 0.02
+_ONE_CLASS = 0.9
+_NOTHING = (float("nan"),) * 3
+
+
+def fold_scores(
+    predictions: pd.DataFrame, metrics: Sequence[str], classes: Sequence[str]
+) -> pd.DataFrame:
+    """Score every model, repeat and fold from the predictions."""
+    rows = []
+    keys = ["model", "repeat", "fold"]
+    for where, part in predictions.groupby(keys, sort=False):
+        predicted = predicted_of(part, classes)
+        rows.append((*where, *(score(m, predicted) for m in metrics)))
+    return pd.DataFrame(rows, columns=[*keys, *metrics])
+
+
+def build_table(
+    predictions: pd.DataFrame,
+    selection: pd.DataFrame,
+    metrics: Sequence[str],
+    classes: Sequence[str],
+    models: Sequence[str] | None = None,
+    failures: Mapping[str, str] | None = None,
+    sample: Resampled | None = None,
+) -> pd.DataFrame:
+    """Build the table of a comparison from predictions and selected features.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation.metric_table import build_table
+    >>> from baldur.evaluation import nested_cv
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
+    >>> table = build_table(result.predictions, result.selection, ["auc"], ["0", "1"])
+    >>> table.columns[:6].tolist()
+    ['model', 'auc', 'auc_sd', 'auc_pooled', 'auc_low', 'auc_high']
+    """
+    failures = failures or {}
+    pooled = _pooled(predictions, metrics, classes, sample)
+    scores = fold_scores(predictions, metrics, classes)
+    percent = percent_selected(selection)
+    names = list(models) if models is not None else list(dict.fromkeys(predictions["model"]))
+    rows = []
+    for name in names:
+        mine = scores[scores["model"] == name]
+        row: dict[str, object] = {"model": name}
+        notes = []
+        for metric in metrics:
+            values = mine[metric].to_numpy(dtype=float)
+            row[metric], row[f"{metric}_sd"], known = _mean_sd(values)
+            if 0 < known < len(values):
+                heading = METRICS[metric].heading
+                notes.append(f"{heading} over {known} of {len(values)} folds")
+            for ending, value in zip(POOLED, pooled.get((name, metric), _NOTHING), strict=True):
+                row[f"{metric}_{ending}"] = value
+        features = percent.loc[percent["model"] == name, FEATURES].to_numpy(dtype=float)
+        row[FEATURES], row[f"{FEATURES}_sd"], _ = _mean_sd(features)
+        row["folds"] = len(mine)
+        if _is_scaled(predictions, name):
+            notes.append(PLATT_NOTE)
+        if len(mine) and classes and _at_chance(predictions, name, classes):
+            notes.insert(0, "chance level")
+        row["note"] = "; ".join(notes)
+        row["failure"] = failures.get(name, "")
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _pooled(
+    predictions: pd.DataFrame,
+    metrics: Sequence[str],
+    classes: Sequence[str],
+    sample: Resampled | None,
+) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """Return estimate and interval of every model and metric on pooled predictions."""
+    if not len(predictions):
+        return {}
+    with one_thread():
+        sample = Resampled(predictions, classes) if sample is None else sample
+        found = metric_intervals(sample, metrics=metrics, by_site=False)
+    return {
+        (model, metric): (estimate, low, high)
+        for model, metric, estimate, low, high in found[
+            ["model", "metric", "estimate", "low", "high"]
+        ].itertuples(index=False)
+    }
+
+
+def _is_scaled(predictions: pd.DataFrame, model: str) -> bool:
+    if "probability" not in predictions:
+        return False
+    return bool((predictions.loc[predictions["model"] == model, "probability"] == PLATT).any())
+
+
+def _mean_sd(values: np.ndarray) -> tuple[float, float, int]:
+    known = values[np.isfinite(values)]
+    mean = float(known.mean()) if len(known) else float("nan")
+    sd = float(known.std(ddof=1)) if len(known) > 1 else float("nan")
+    return mean, sd, len(known)
+
+
+def _at_chance(predictions: pd.DataFrame, model: str, classes: Sequence[str]) -> bool:
+    part = predictions[predictions["model"] == model]
+    right = part["label"].astype(str) == part["predicted"].astype(str)
+    balanced = right.groupby(part["label"].astype(str)).mean().mean()
+    commonest = part["predicted"].astype(str).value_counts(normalize=True).iloc[0]
+    return bool(balanced < 1 / len(classes) + _CHANCE_MARGIN and commonest >= _ONE_CLASS)
+
+
+def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.DataFrame:
+    """Compute the table again from the contents of the two result files.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> from baldur.evaluation.metric_table import recompute_table
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
+    >>> again = recompute_table(result.predictions, result.selection)
+    >>> again["auc_low"].equals(result.table()["auc_low"])
+    True
+    """
+    predictions, selection = unescape_frame(predictions), unescape_frame(selection)
+    classes = classes_of(predictions)
+    metrics = [m for m, d in METRICS.items() if d.classification == bool(classes)]
+    return build_table(predictions, selection, metrics, classes)
+
+
+def corrected_error(difference: np.ndarray, test_train_ratio: float) -> float:
+    """Return the standard error of the mean difference, corrected for shared training rows.
+
+    Shapes: difference (J,).
+    """
+    j = len(difference)
+    if j < 2:
+        return float("nan")
+    return float(np.sqrt((1 / j + test_train_ratio) * np.var(difference, ddof=1)))
+
+
+def corrected_t_test(difference: np.ndarray, test_train_ratio: float) -> tuple[float, int, float]:
+    """Test whether the mean difference of paired fold scores is zero.
+
+    Shapes: difference (J,).
+
+    Examples
+    --------
+    >>> from baldur.evaluation.metric_table import corrected_t_test
+    >>> difference = [0.02, 0.05, 0.03, 0.06, 0.04]  # AUC of one model minus the other, per fold
+    >>> t, degrees, p = corrected_t_test(difference, test_train_ratio=1 / 4)
+    >>> round(t, 2), degrees, round(p, 3)
+    (3.77, 4, 0.02)
+    """
+    difference = np.asarray(difference, dtype=float)
+    j = len(difference)
+    if j < 2:
+        return float("nan"), max(j - 1, 0), float("nan")
+    mean, variance = float(difference.mean()), float(difference.var(ddof=1))
+    # Equal differences leave a variance of rounding errors only.
+    if variance <= (1e-12 * max(1.0, abs(mean))) ** 2:
+        return (
+            (0.0, j - 1, 1.0) if abs(mean) < 1e-12 else (float(np.sign(mean) * np.inf), j - 1, 0.0)
+        )
+    statistic = mean / corrected_error(difference, test_train_ratio)
+    return float(statistic), j - 1, float(2 * student.sf(abs(statistic), j - 1))
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """Adjust p-values by Holm's step-down rule; NaN stay NaN and do not count.
+
+    Shapes: p_values (m,); returns (m,).
+
+    Examples
+    --------
+    >>> from baldur.evaluation.metric_table import holm
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=float)
+    out = np.full(p.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    factors = np.arange(len(order), 0, -1)
+    out[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
+    return out
+
+
+def compare_pairs(
+    scores: Mapping[str, np.ndarray],
+    test_train_ratio: float,
+    metric: str = "",
+    apart: Collection[str] = (),
+) -> pd.DataFrame:
+    """Compare every pair of models by the corrected resampled t-test.
+
+    Shapes: scores (J,).
+
+    Examples
+    --------
+    >>> from baldur.evaluation.metric_table import compare_pairs
+    >>> scores = {"A": [0.82, 0.85, 0.80, 0.84], "B": [0.80, 0.80, 0.77, 0.78],
+    ...           "C": [0.81, 0.78, 0.79, 0.77]}
+    >>> found = compare_pairs(scores, test_train_ratio=1 / 4, metric="auc")
+    >>> found[["model_a", "model_b", "difference", "p_holm"]].round(3)
+      model_a model_b  difference  p_holm
+    0       A       B        0.04   0.160
+    1       A       C        0.04   0.402
+    2       B       C        0.00   1.000
+    """
+    rows = []
+    for a, b in combinations(scores, 2):
+        difference = np.asarray(scores[a], float) - np.asarray(scores[b], float)
+        difference = difference[~np.isnan(difference)]
+        statistic, degrees, p = corrected_t_test(difference, test_train_ratio)
+        mean = float(difference.mean()) if len(difference) else float("nan")
+        error = corrected_error(difference, test_train_ratio)
+        rows.append((metric, a, b, mean, error, statistic, degrees, p))
+    columns = ["metric", "model_a", "model_b", "difference", "standard_error", "t", "df", "p"]
+    frame = pd.DataFrame(rows, columns=columns).assign(p_holm=np.nan)
+    other = frame["model_a"].isin(apart) | frame["model_b"].isin(apart)
+    for family in (other, ~other):
+        frame.loc[family, "p_holm"] = holm(frame.loc[family, "p"].to_numpy(dtype=float))
+    return frame
+
+
+def permutation_p_value(
+    observed: float, permuted: np.ndarray, greater_is_better: bool = True
+) -> float:
+    """Return (1 + number of permuted scores at least as good) / (1 + number of them).
+
+    Shapes: permuted (B,).
+    """
+    permuted = np.asarray(permuted, dtype=float)
+    permuted = permuted[np.isfinite(permuted)]
+    if not len(permuted) or not np.isfinite(observed):
+        return float("nan")
+    sign = 1.0 if greater_is_better else -1.0
+    # Equal scores may differ in their last digits.
+    as_good = np.sum(sign * permuted >= sign * observed - 1e-12)
+    return float((1 + as_good) / (1 + len(permuted)))
+
+
+def permutation_tests(
+    scores: Mapping[str, np.ndarray], permuted: Mapping[str, Sequence[float]], metric: str
+) -> pd.DataFrame:
+    """Compare every model with itself on permuted labels.
+
+    Shapes: scores (n_folds,).
+    """
+    better = METRICS[metric].greater_is_better
+    rows = []
+    for model, values in scores.items():
+        found = np.array(permuted.get(model, []))
+        if not len(found):
+            continue
+        seen = float(np.nanmean(values))
+        p = permutation_p_value(seen, found, better)
+        rows.append((model, metric, seen, float(found.mean()), len(found), p))
+    columns = ["model", "metric", "score", "permuted_mean", "permutations", "p"]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
+    return frame

@@ -1,0 +1,407 @@
+"""Selected features over the outer folds: frequency, weights, stability and view shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from baldur.exceptions import InputError
+from baldur.views import MultiView
+
+
+@dataclass(frozen=True)
+class StabilityIndex:
+    """The index, its standard error, and the ends of its interval (NaN where undefined).
+
+    Examples
+    --------
+    >>> from baldur.evaluation.selected_features import nogueira
+    >>> found = nogueira([[0, 1, 2], [0, 1, 3], [0, 1, 2]], n_features=20)
+    >>> round(found.value, 2), round(found.error, 2)
+    (0.74, 0.07)
+    """
+
+    value: float
+    error: float
+    low: float
+    high: float
+
+
+def nogueira(
+    selections: Sequence[np.ndarray], n_features: int, level: float = 0.95
+) -> StabilityIndex:
+    """Compute the stability of several selections out of the same features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur.evaluation.selected_features import nogueira
+    >>> nogueira([np.array([0, 1]), np.array([0, 1])], n_features=10).value
+    1.0
+    """
+    m, d = len(selections), int(n_features)
+    if m < 2:
+        raise InputError(f"Stability needs at least 2 selections, but got {m}.")
+    sizes = np.array([len(s) for s in selections], dtype=float)
+    used, counts = np.unique(
+        np.concatenate([np.asarray(s) for s in selections]), return_counts=True
+    )
+    if used.size and (used[0] < 0 or used[-1] >= d):
+        raise InputError(f"Selections must lie between 0 and {d - 1}, but reach {used[-1]}.")
+    p = counts / m
+    q = sizes.mean() / d
+    spread = q * (1 - q)
+    if spread == 0:
+        return StabilityIndex(math.nan, math.nan, math.nan, math.nan)
+    value = float(1.0 - m / (m - 1) * np.sum(p * (1 - p)) / d / spread)
+    if m == 2:
+        return StabilityIndex(value, math.nan, math.nan, math.nan)
+    hits = np.array([p[np.searchsorted(used, s)].sum() for s in selections])
+    share = sizes / d
+    phi = (hits / d - share * q + value / 2 * (2 * share * q - share - q + 1)) / spread
+    error = float(np.sqrt(4 / m**2 * np.sum((phi - phi.mean()) ** 2)))
+    reach = float(norm.ppf(0.5 + level / 2)) * error
+    return StabilityIndex(value, error, max(value - reach, -1.0), min(value + reach, 1.0))
+
+
+WIDEST_LISTED = 10_000
+"""A view of which every feature is selected in every fold is listed up to this width."""
+
+COLUMNS = [
+    "model", "view", "feature", "class", "n_features", "frequency", "mean_weight",
+    "mean_raw_weight", "sign_agreement", "folds",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SelectedFeatures:
+    """The features of one view that one fit selected."""
+
+    index: np.ndarray  # (k,); Their columns
+    weight: np.ndarray | None = None  # (k, n_readings)
+    raw: np.ndarray | None = None
+    variance: float | list[float] | None = None
+
+    def one_output(self, column: int) -> SelectedFeatures:
+        """Return the same features with the weights and the variance of one label."""
+        weight, raw = (None if a is None else a[:, [column]] for a in (self.weight, self.raw))
+        variance = self.variance
+        return SelectedFeatures(
+            self.index, weight, raw, variance[column] if isinstance(variance, list) else variance
+        )
+
+    def weights(self, n_readings: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return both kinds of weights, NaN where the model has none."""
+        none = np.full((len(self.index), n_readings), np.nan)
+        return (
+            none if self.weight is None else self.weight,
+            none if self.raw is None else self.raw,
+        )
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Stability of the selection over the folds.
+
+    Attributes
+    ----------
+    index : DataFrame
+        model, view ("*": all views together), stability, error, low, high: Nogueira's index.
+    features : DataFrame
+        model, view, feature, class, frequency, mean_weight, mean_raw_weight, sign_agreement:
+        features selected in at least one fold, the most frequent first.
+    views : DataFrame
+        model, view, frequency (share of folds that use the view), percent_of_view, share (of all
+        selected features), variance_share (of the variance that views add to the linear
+        predictor; missing for models without weights), each a mean over folds.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> result = nested_cv({"LSVM-l1": {"C": [0.1]}}, sim.data, sim.target, outer=3, inner=2)
+    >>> found = result.stability()
+    >>> found.index["view"].tolist()
+    ['*', 'a', 'b']
+    >>> float(found.features.loc[0, "frequency"])
+    1.0
+    """
+
+    index: pd.DataFrame
+    features: pd.DataFrame
+    views: pd.DataFrame
+
+
+def _order(fits: Sequence[Any]) -> list[Any]:
+    return sorted(fits, key=lambda f: (f.repeat, f.fold))
+
+
+def _whole(fits: Sequence[Any], view: str, width: int) -> bool:
+    return all(len(f.selected[view].index) == width for f in fits)
+
+
+def selection_frame(
+    fits: Mapping[str, Sequence[Any]],
+    mv: MultiView,
+    n_features: Mapping[str, int],
+    readings: Sequence[str],
+) -> pd.DataFrame:
+    """Summarise the selections of every model over its folds.
+
+    Each view has one row with feature "*" for all its features together; below it come the
+    features selected in at least one fold (left out for a view wider than 10,000 of which every
+    fold selects all), one row for each of `readings`. `folds` holds the number selected in each
+    fold, in the order of repeats and folds; `frequency` is their mean over `n_features`. Mean
+    weights, per standard deviation and per unit of the input, are over the folds that select the
+    feature; sign agreement is the share of them that have the commoner sign.
+    """
+    parts = []
+    for model, unordered in fits.items():
+        ordered = _order(unordered)
+        if not ordered:
+            continue
+        for view in ordered[0].selected:
+            width = n_features[view]
+            counts = [len(f.selected[view].index) for f in ordered]
+            folds = ";".join(map(str, counts))
+            none = np.nan
+            whole = [model, view, "*", "*", width, np.mean(counts) / width, none, none, none, folds]
+            parts.append(pd.DataFrame([whole], columns=COLUMNS))
+            if width > WIDEST_LISTED and _whole(ordered, view, width):
+                continue
+            listed = _listed(ordered, view, mv, readings)
+            if len(listed):
+                listed.insert(0, "model", model)
+                parts.append(listed[COLUMNS])
+    if not parts:
+        return pd.DataFrame(columns=COLUMNS)
+    # Concatenating columns that are all NaN would change their type in later pandas.
+    floats = dict.fromkeys(("mean_weight", "mean_raw_weight", "sign_agreement"), float)
+    parts = [p.astype(floats) for p in parts]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _listed(
+    ordered: Sequence[Any], view: str, mv: MultiView, readings: Sequence[str]
+) -> pd.DataFrame:
+    used = np.unique(np.concatenate([f.selected[view].index for f in ordered])).astype(np.intp)
+    shape = (len(used), len(readings), len(ordered))
+    hits = np.zeros((len(used), len(ordered)), dtype=np.int8)
+    weights, raws = np.zeros(shape), np.zeros(shape)
+    for j, f in enumerate(ordered):
+        at = np.searchsorted(used, f.selected[view].index)
+        hits[at, j] = 1
+        weights[at, :, j], raws[at, :, j] = f.selected[view].weights(len(readings))
+    count = np.maximum(hits.sum(axis=1), 1)[:, None]
+    # A fold whose training rows lack a class has no weights for it.
+    told = np.maximum((np.isfinite(weights) & (hits[:, None, :] == 1)).sum(axis=2), 1)
+    nothing = np.isnan(weights).sum(axis=2) == hits.sum(axis=1)[:, None]
+    mean, raw = (
+        np.where(nothing, np.nan, np.nansum(part, axis=2) / told) for part in (weights, raws)
+    )
+    with np.errstate(invalid="ignore"):
+        plus, minus = (weights > 0).sum(axis=2), (weights < 0).sum(axis=2)
+    agreement = np.where(nothing, np.nan, np.maximum(plus, minus) / told)
+    order = np.lexsort((used, -np.nan_to_num(np.abs(mean)).max(axis=1, initial=0.0), -count[:, 0]))
+    each = np.repeat(order, len(readings))
+    folds = np.array([";".join(map(str, row)) for row in hits.tolist()], dtype=object)
+    return pd.DataFrame(
+        {
+            "view": view,
+            "feature": mv.view(view).names_of(used)[each],
+            "class": np.tile(np.asarray(readings, dtype=object), len(used)),
+            "n_features": 1,
+            "frequency": (count / len(ordered))[each, 0],
+            "mean_weight": mean[order].ravel(),
+            "mean_raw_weight": raw[order].ravel(),
+            "sign_agreement": agreement[order].ravel(),
+            "folds": folds[each],
+        }
+    )
+
+
+def percent_selected(selection: pd.DataFrame) -> pd.DataFrame:
+    """Percentage of all features each model selects, per fold in their order, from `selection`.
+
+    The columns are model, position (of the fold, from 0) and features_percent.
+    """
+    rows = []
+    views = selection[selection["feature"] == "*"]
+    for model, part in views.groupby("model", sort=False):
+        counts = np.array([[int(k) for k in str(c).split(";")] for c in part["folds"]])
+        percent = 100.0 * counts.sum(axis=0) / part["n_features"].astype(int).sum()
+        rows += [(model, j, value) for j, value in enumerate(percent.tolist())]
+    return pd.DataFrame(rows, columns=["model", "position", "features_percent"])
+
+
+def weights_frame(
+    fits: Mapping[str, Sequence[Any]], mv: MultiView, readings: Sequence[str]
+) -> pd.DataFrame:
+    """List the selected features of every fold with their weights, a row for each of `readings`.
+
+    `weight` is per standard deviation, `raw_weight` per unit of the input. Views wider than 10,000
+    of which a model selects all features are left out.
+    """
+    parts = []
+    for model, unordered in fits.items():
+        ordered = _order(unordered)
+        for f in ordered:
+            for view, chosen in f.selected.items():
+                width = mv.n_features[view]
+                if not len(chosen.index) or (
+                    width > WIDEST_LISTED and _whole(ordered, view, width)
+                ):
+                    continue
+                weight, raw = chosen.weights(len(readings))
+                names = mv.view(view).names_of(chosen.index.astype(np.intp))
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "model": model,
+                            "repeat": f.repeat + 1,
+                            "fold": f.fold + 1,
+                            "view": view,
+                            "feature": np.repeat(names, len(readings)),
+                            "class": np.tile(np.asarray(readings, dtype=object), len(names)),
+                            "weight": weight.ravel(),
+                            "raw_weight": raw.ravel(),
+                        }
+                    )
+                )
+    columns = ["model", "repeat", "fold", "view", "feature", "class", "weight", "raw_weight"]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def stability_of(
+    fits: Mapping[str, Sequence[Any]],
+    mv: MultiView,
+    n_features: Mapping[str, int],
+    selection: pd.DataFrame,
+    level: float,
+) -> Stability:
+    """Compute the index per view and over all views, and the share of each view."""
+    index_rows = []
+    for model, unordered in fits.items():
+        ordered = _order(unordered)
+        if not ordered:
+            continue
+        views = list(ordered[0].selected)
+        widths = [mv.n_features[v] for v in views]
+        starts = np.cumsum([0, *widths[:-1]])
+        joined = [
+            np.concatenate([f.selected[v].index + s for v, s in zip(views, starts, strict=True)])
+            for f in ordered
+        ]
+        for view, sets, width in [
+            ("*", joined, sum(n_features[v] for v in views)),
+            *((v, [f.selected[v].index for f in ordered], n_features[v]) for v in views),
+        ]:
+            found = _index(sets, width, level)
+            index_rows.append((model, view, found.value, found.error, found.low, found.high))
+    columns = ["model", "view", "stability", "error", "low", "high"]
+    features = selection[selection["feature"] != "*"].drop(columns=["n_features", "folds"])
+    return Stability(
+        index=pd.DataFrame(index_rows, columns=columns),
+        features=features.reset_index(drop=True),
+        views=_mean_shares(view_shares(fits), n_features),
+    )
+
+
+def _index(sets: list[np.ndarray], width: int, level: float) -> StabilityIndex:
+    if len(sets) < 2:
+        nan = float("nan")
+        return StabilityIndex(nan, nan, nan, nan)
+    # Positions among the columns that some fold selects: reference levels are columns, too.
+    used = np.unique(np.concatenate(sets))
+    chosen = [np.searchsorted(used, one) for one in sets]
+    return nogueira(chosen, max(width, len(used)), level)
+
+
+def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Return the share of every view in every fold of every model.
+
+    The columns are model, repeat, fold, view, selected (its features), share (of all selected
+    features) and variance_share (of the variance that views add to the linear predictor; missing
+    for models without weights). A fold that selects nothing gives no view a share.
+    """
+    columns = ["model", "repeat", "fold", "view", "selected", "share", "variance_share"]
+    parts = []
+    for model, unordered in fits.items():
+        ordered = _order(unordered)
+        if not ordered:
+            continue
+        views = list(ordered[0].selected)
+        counts = np.array([[len(f.selected[v].index) for v in views] for f in ordered], dtype=float)
+        known = [[f.selected[v].variance for v in views] for f in ordered]
+        variance = np.array(known, dtype=float)  # None becomes NaN
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = counts / counts.sum(axis=1, keepdims=True)
+            explained = variance / variance.sum(axis=1, keepdims=True)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "model": model,
+                    "repeat": np.repeat([f.repeat + 1 for f in ordered], len(views)),
+                    "fold": np.repeat([f.fold + 1 for f in ordered], len(views)),
+                    "view": np.tile(np.asarray(views, dtype=object), len(ordered)),
+                    "selected": counts.astype(int).ravel(),
+                    "share": np.where(np.isnan(share), 0.0, share).ravel(),
+                    "variance_share": np.where(variance == 0, 0.0, explained).ravel(),
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def _mean_shares(each: pd.DataFrame, n_features: Mapping[str, int]) -> pd.DataFrame:
+    """Return the means over folds, one row per model and view."""
+    columns = ["model", "view", "frequency", "percent_of_view", "share", "variance_share"]
+    rows = []
+    for (model, view), part in each.groupby(["model", "view"], sort=False):
+        selected = part["selected"].to_numpy(dtype=float)
+        percent = 100 * selected.mean() / n_features[str(view)]
+        # A plain mean: one fold without a figure leaves none.
+        means = (float(part[c].to_numpy(dtype=float).mean()) for c in columns[-2:])
+        rows.append((model, view, float((selected > 0).mean()), float(percent), *means))
+    return pd.DataFrame(rows, columns=columns)
+
+
+CORRELATION_COLUMNS = ["view_a", "feature_a", "view_b", "feature_b", "correlation"]
+
+LEAST = 3
+"""People who have both features; fewer have any correlation."""
+
+
+def feature_correlations(data: MultiView, features: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """Give Pearson's correlation of every pair of features, over the people who have both.
+
+    Shapes: features (view, feature).
+    """
+    columns = []
+    for view in dict.fromkeys(view for view, _ in features):
+        if view not in data.view_names:
+            raise InputError(f"There is no view {view!r} in the data, only {data.view_names}.")
+        names = [feature for v, feature in features if v == view]
+        index = pd.Index(data.view(view).feature_names.astype(str))
+        at = index.get_indexer(pd.Index(names))
+        if (at < 0).any():
+            unknown = names[int(np.flatnonzero(at < 0)[0])]
+            raise InputError(f"View {view!r} has no feature {unknown!r}.")
+        cells = data.view(view).read(at).astype(float)
+        columns += list(zip([(view, name) for name in names], cells.T, strict=True))
+    values = dict(columns)
+    made = pd.DataFrame({i: values[pair] for i, pair in enumerate(features)})
+    matrix = made.corr(min_periods=LEAST).to_numpy() if len(features) else np.zeros((0, 0))
+    rows = [
+        (*a, *b, float(matrix[i, j]))
+        for i, a in enumerate(features)
+        for j, b in enumerate(features)
+    ]
+    return pd.DataFrame(rows, columns=CORRELATION_COLUMNS)

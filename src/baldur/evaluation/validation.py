@@ -1,0 +1,293 @@
+"""How the predictors of a new cohort differ from those a model was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from sklearn.model_selection import GroupKFold, StratifiedKFold
+
+from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log_odds
+from baldur.exceptions import InputError
+from baldur.preparation.sample_flags import FAR_CELL
+from baldur.views import MultiView, View
+
+FIGURES = ("count", "mean", "sd", "low", "high")
+"""What is remembered of every feature: known cells, mean, s.d., smallest and largest value."""
+
+# A mean further away than this many training s.d., or a spread outside 1/2 to 2, is pointed out:
+# beyond it a standardised weight acts on values that training hardly had.
+_FAR_MEAN = 0.5
+_FAR_SPREAD = 2.0
+
+
+def describe_views(mv: MultiView) -> dict[str, dict[str, np.ndarray]]:
+    """Return count, mean, s.d. and range of every feature of every view.
+
+    Shapes: returns (n_features,).
+    """
+    return {name: _describe(mv.view(name)) for name in mv.view_names}
+
+
+def _describe(view: View) -> dict[str, np.ndarray]:
+    parts = []
+    for _, raw in view.iter_blocks():
+        cells = raw.astype(np.float64)
+        known = ~np.isnan(cells)
+        count = known.sum(axis=0)
+        some = np.where(count > 0, count, np.nan)
+        mean = np.where(known, cells, 0.0).sum(axis=0) / some
+        square = np.where(known, cells - mean, 0.0) ** 2
+        low = np.where(known, cells, np.inf).min(axis=0, initial=np.inf)
+        high = np.where(known, cells, -np.inf).max(axis=0, initial=-np.inf)
+        parts.append(
+            (
+                count.astype(np.float64),
+                mean,
+                np.sqrt(square.sum(axis=0) / some),
+                np.where(count > 0, low, np.nan),
+                np.where(count > 0, high, np.nan),
+            )
+        )
+    joined = (np.concatenate(one) for one in zip(*parts, strict=True))
+    return dict(zip(FIGURES, joined, strict=True))
+
+
+def predictor_shift(
+    training: dict[str, dict[str, np.ndarray]],
+    mv: MultiView,
+    used: Mapping[str, np.ndarray] | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare a new cohort with the training rows, by view and by feature."""
+    rows, parts = [], []
+    for name, was in training.items():
+        if name not in mv.view_names:
+            continue
+        view = mv.view(name)
+        now = _describe(view)
+        here = view.present
+        outside = _share_outside(view, was)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # A feature that was constant has no scale: any other value is infinitely far.
+            shift = np.where(
+                now["mean"] == was["mean"], 0.0, (now["mean"] - was["mean"]) / was["sd"]
+            )
+            ratio = np.where(now["sd"] == was["sd"], 1.0, now["sd"] / was["sd"])
+            far = (np.abs(shift) > _FAR_MEAN) | (ratio > _FAR_SPREAD) | (ratio < 1 / _FAR_SPREAD)
+        known = now["count"] > 0
+        far &= known
+        missing = 1.0 - now["count"] / max(int(here.sum()), 1)
+        frame = pd.DataFrame(
+            {
+                "view": name, "feature": view.feature_names, "mean_training": was["mean"],
+                "mean_new": now["mean"], "shift": shift, "spread_ratio": ratio,
+                "low_training": was["low"], "high_training": was["high"], "low_new": now["low"],
+                "high_new": now["high"], "outside": outside, "missing": missing, "far": far,
+                "used": True if used is None else used[name],
+            }
+        )  # fmt: skip
+        parts.append(frame)
+        seen = frame[known & np.isfinite(shift)]
+        by_model = seen[seen["used"]]
+        worst = by_model.iloc[int(by_model["shift"].abs().argmax())] if len(by_model) else None
+        rows.append(
+            {
+                "view": name,
+                "features": len(frame),
+                "absent": float(np.mean(~here)),
+                "missing": float(missing[known].mean()) if known.any() else np.nan,
+                "empty": int((~known).sum()),
+                "mean_shift": float(seen["shift"].abs().median()),
+                "spread_ratio": float(seen["spread_ratio"].median()),
+                "outside": float(np.average(outside[known], weights=now["count"][known]))
+                if known.any()
+                else np.nan,
+                "far": int(far.sum()),
+                "worst": "" if worst is None else worst["feature"],
+                "worst_shift": np.nan if worst is None else worst["shift"],
+            }
+        )
+    return pd.DataFrame(rows), pd.concat(parts, ignore_index=True)
+
+
+def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Compare a batch of new rows with the training rows of a fitted model.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any of the package. Means and s.d. of its training rows are those after the clip.
+    X : MultiView
+        New rows, with the features of fit in their order.
+
+    Returns
+    -------
+    views, features : DataFrame
+        As in `predictor_shift`.
+
+    Examples
+    --------
+    >>> from baldur import BaldurClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import batch_drift
+    >>> sim = make_multiview(80, {"a": 4}, random_state=0)
+    >>> model = BaldurClassifier(members=("pooled",)).fit(sim.data[:60], sim.target[:60])
+    >>> views, _ = batch_drift(model, sim.data[60:])
+    >>> views[["view", "features", "absent"]].to_numpy().tolist()
+    [['a', 4, 0.0]]
+    """
+    found = getattr(model, "preparation_", None)
+    if found is None:
+        raise InputError(
+            f"{type(model).__name__} has no statistics of training samples; call fit first."
+        )
+    mean, sd, low, high = found.mean_, found.scale_, found.minimum_, found.maximum_
+    training = {}
+    for name, width in found.n_features_.items():
+        # A column that the preparation left out has no range, and nothing to compare with.
+        left_out = np.isnan(np.asarray(low[name], dtype=float))
+        training[name] = {
+            "count": np.full(width, float(found.n_samples_)),
+            "mean": np.where(left_out, np.nan, mean[name]),
+            "sd": np.where(left_out, np.nan, sd[name]),
+            "low": np.asarray(low[name], dtype=float),
+            "high": np.asarray(high[name], dtype=float),
+        }
+    return predictor_shift(training, X)
+
+
+def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
+    """Return a line for each view that differs from training."""
+    notes = []
+    for row in views.itertuples():
+        own = features[(features["view"] == row.view) & features["far"]]
+        if not len(own):
+            continue
+        # Features that the model uses come first, whatever the shift of the others.
+        size = own["shift"].abs().fillna(0.0).to_numpy()
+        first = own.iloc[np.lexsort((size, own["used"].to_numpy()))[-1]]
+        unused = "" if first["used"] else ", which the model does not use"
+        notes.append(
+            f"view {row.view!r}: {len(own):,} of {row.features:,} columns differ from training in "
+            f"mean or spread (the most {first['feature']!r}, by {first['shift']:+.1f} s.d."
+            f"{unused}); {row.outside:.1%} of the cells lie outside of the training range"
+        )
+    return notes
+
+
+def far_values(features: pd.DataFrame) -> list[str]:
+    """Name the features with a value far outside of the training range, the furthest first."""
+    if not len(features):
+        return []
+    low, high = (features[c].to_numpy(dtype=float) for c in ("low_training", "high_training"))
+    under, over = (features[c].to_numpy(dtype=float) for c in ("low_new", "high_new"))
+    below, above = low - under, over - high
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A column that was constant in training has no part in any prediction.
+        widths = np.where(high > low, np.fmax(below, above) / (high - low), np.nan)
+    found = np.flatnonzero(widths > FAR_CELL)
+    found = found[np.argsort(-widths[found], kind="stable")]
+    value = np.where(below > above, under, over)
+    return [
+        f"{features['feature'].iloc[i]} in {features['view'].iloc[i]} = {value[i]:.6g} (training: "
+        f"{low[i]:.6g} to {high[i]:.6g})"
+        for i in found
+    ]
+
+
+def _share_outside(view: View, was: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the share of each feature's known cells outside the training range."""
+    found = np.zeros(view.shape[1])
+    for cols, cells in view.iter_blocks():
+        known = (~np.isnan(cells)).sum(axis=0)
+        # NaN compares as inside.
+        beyond = ((cells < was["low"][cols]) | (cells > was["high"][cols])).sum(axis=0)
+        found[cols] = beyond / np.maximum(known, 1)
+    return found
+
+
+VERSIONS = ("intercept", "intercept and slope")
+"""Names of the two versions."""
+
+# One or two parameters are learned well from nine tenths of the rows; with fewer rows of a class,
+# as many folds as it has rows.
+_FOLDS = 10
+
+
+@dataclass(frozen=True)
+class Recalibrated:
+    """Recalibrated versions of one model's predictions."""
+
+    parameters: pd.DataFrame  # version, intercept, slope, rows, learned from all rows
+    predictions: pd.DataFrame
+    left_out: list[tuple[str, str]]  # (version, reason)
+
+
+def recalibrate(
+    predictions: pd.DataFrame, classes: Sequence[str], random_state: int = 0
+) -> Recalibrated:
+    """Recalibrate the probabilities of two classes on the rows they were made for."""
+    columns = ["version", "intercept", "slope", "rows"]
+    nothing = pd.DataFrame(columns=columns), predictions.iloc[:0]
+    why = _unusable(predictions, classes)
+    if why:
+        return Recalibrated(*nothing, [(version, why) for version in VERSIONS])
+    negative, positive = (f"p_{c}" for c in classes)
+    x = log_odds(predictions[positive].to_numpy(dtype=float))
+    y = (predictions["label"].astype(str) == classes[1]).to_numpy(dtype=float)
+    groups = predictions["group"].to_numpy() if "group" in predictions else None
+    rows, parts, left_out = [], [], []
+    for version in VERSIONS:
+        a, b = _fit(x, y, version)
+        made = _out_of_fold(x, y, groups, version, random_state)
+        if not np.isfinite([a, b]).all() or not np.isfinite(made).all():
+            left_out.append((version, "the probabilities separate the classes, or are all equal"))
+            continue
+        rows.append((version, a, b, len(x)))
+        one = predictions.copy()
+        one[positive], one[negative] = made, 1 - made
+        one["predicted"] = np.asarray(classes)[(made > 0.5).astype(int)]
+        one["model"] = one["model"] + f" (recalibrated: {version})"
+        parts.append(one)
+    frame = pd.concat(parts, ignore_index=True) if parts else nothing[1]
+    return Recalibrated(pd.DataFrame(rows, columns=columns), frame, left_out)
+
+
+def _unusable(predictions: pd.DataFrame, classes: Sequence[str]) -> str:
+    if len(classes) != 2:
+        return "recalibration is made for two classes"
+    if predictions[[f"p_{c}" for c in classes]].isna().to_numpy().any():
+        return "the model has no probabilities"
+    counts = [int((predictions["label"].astype(str) == c).sum()) for c in classes]
+    if min(counts) < 2:
+        return f"each class needs two samples or more, but there are {counts[0]} and {counts[1]}"
+    if "group" in predictions and predictions["group"].nunique() < 2:
+        return "all samples belong to one group"
+    return ""
+
+
+def _fit(x: np.ndarray, y: np.ndarray, version: str) -> tuple[float, float]:
+    once = np.ones((1, len(x)))
+    if version == "intercept":
+        return float(fit_intercept(x, y, once)[0]), 1.0
+    a, b = fit_line(x, y, once)
+    return float(a[0]), float(b[0])
+
+
+def _out_of_fold(
+    x: np.ndarray, y: np.ndarray, groups: np.ndarray | None, version: str, seed: int
+) -> np.ndarray:
+    made = np.full(len(x), np.nan)
+    if groups is None:
+        folds = int(min(_FOLDS, y.sum(), len(y) - y.sum()))
+        cut = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
+    else:
+        cut = GroupKFold(min(_FOLDS, len(np.unique(groups)))).split(x, y, groups)
+    for train, test in cut:
+        a, b = _fit(x[train], y[train], version)
+        made[test] = expit(a + b * x[test])
+    return made

@@ -1,0 +1,169 @@
+"""Excel workbooks (.xlsx): one sheet, with limits a hostile file cannot pass.
+
+A workbook is a zip archive of XML. Before a parser sees it, every part is unpacked as a stream and
+its tags are counted, because their number gives the memory and time that the parser will take.
+Ordinary workbooks declare no XML entities, so a workbook that does is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from baldur.core.escape import check_names
+from baldur.core.limits import Deadline, check_size
+from baldur.core.optional import import_extra
+from baldur.exceptions import InputError
+from baldur.io.files import check_unique, parsing
+
+_CHUNK = 1 << 20
+_MAX_MEMBERS = 2000
+# What openpyxl takes for each opening tag, measured on one core, with the ways it is written;
+# any other tag is made into an object of its own.
+_SECONDS = {
+    (b"<c ", b"<c>", b"<c/", b":c ", b":c>", b":c/"): 8e-6,
+    (b"<v>", b":v>"): 3e-6,
+    (b"<row ", b"<row>", b"<row/", b":row ", b":row>", b":row/"): 6e-6,
+}
+_OTHER_SECONDS = 20e-6
+_BYTES_PER_TAG = 200
+_BYTES_PER_XML_BYTE = 4
+# Of the format itself.
+_MAX_ROWS = 1 << 20
+_ADVICE = "Save the sheet as CSV or Parquet."
+_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+
+
+def read_excel(path: Path, sheet: str | int, max_bytes: int, deadline: Deadline) -> pd.DataFrame:
+    """Return the cells of one sheet; its first row names the columns."""
+    openpyxl = import_extra("openpyxl", "tables", "Reading Excel files")
+    _check_archive(path, max_bytes, deadline)
+    with parsing(path, "an Excel workbook"):
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        try:
+            cells = _cells(path, _sheet(path, book, sheet), max_bytes, deadline)
+        finally:
+            book.close()
+    if len(cells) < 2:
+        raise InputError(f"{path}: expected a header and at least one row in the sheet.")
+    header = ["" if cell is None else str(cell).strip() for cell in cells[0]]
+    while header and not header[-1]:
+        header.pop()
+    width = len(header)
+    for number, row in enumerate(cells[1:], start=2):
+        if any(cell is not None for cell in row[width:]):
+            raise InputError(
+                f"{path}: row {number} has a cell to the right of the last named column "
+                f"({width}). Name that column in the first row, or clear the cell."
+            )
+    check_unique(path, header)
+    check_names(header, "column name", str(path))
+    unnamed = [j for j, name in enumerate(header) if not name and j > 0]
+    if unnamed or not header:
+        raise InputError(
+            f"{path}: the first row must name every column (the first may be empty), each once, "
+            f"but it reads {header[:8]}."
+        )
+    # Short rows are filled up: a pointer in the list, one in the table and a number.
+    check_size(path, 24.0 * width * len(cells), max_bytes, _ADVICE)
+    rows = [[*row[:width], *[None] * (width - len(row))] for row in cells[1:]]
+    return pd.DataFrame(rows, columns=pd.Index(header), dtype=object).infer_objects()
+
+
+def _check_archive(path: Path, max_bytes: int, deadline: Deadline) -> None:
+    """Look at the archive before a parser does: its unpacked size, tags, and entities."""
+    seconds = 0.0
+    with parsing(path, "an Excel workbook"), zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        if len(entries) > _MAX_MEMBERS:
+            raise InputError(
+                f"{path}: the archive has {len(entries):,} parts, more than a "
+                f"workbook has. {_ADVICE}"
+            )
+        size = sum(entry.file_size for entry in entries)
+        check_size(path, _BYTES_PER_XML_BYTE * size, max_bytes, _ADVICE)
+        for entry in entries:
+            if entry.filename.lower().endswith((".xml", ".rels", ".vml")):
+                tags, time = _look(archive, path, entry, deadline)
+                seconds += time
+                needed = _BYTES_PER_TAG * tags + _BYTES_PER_XML_BYTE * entry.file_size
+                check_size(path, needed, max_bytes, _ADVICE)
+    if seconds > deadline.seconds:
+        raise InputError(
+            f"{path}: its sheets have so many cells that reading them takes {seconds:.0f} seconds "
+            f"or more, above the limit of {deadline.seconds:.0f} for a file of its size. {_ADVICE}"
+        )
+
+
+def _look(
+    archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, deadline: Deadline
+) -> tuple[int, float]:
+    """Return the number of tags in one part of the archive, and the time to parse them."""
+    tags = 0
+    seconds = 0.0
+    end = b""
+    with archive.open(entry) as stream:
+        while piece := stream.read(_CHUNK):
+            deadline.check()
+            if not end:
+                found = _ENCODING.match(piece.lstrip(b"\xef\xbb\xbf"))
+                if found and found[1].lower() not in (b"utf-8", b"us-ascii"):
+                    raise _odd(path, entry, f"is written in {found[1].decode()}, not in UTF-8")
+            # In UTF-16 every second byte would hide the words searched for.
+            if b"\0" in piece or piece[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                raise _odd(path, entry, "is not written in UTF-8")
+            text = end + piece
+            if b"<!DOCTYPE" in text or b"<!ENTITY" in text or b"<!doctype" in text:
+                raise _odd(path, entry, "declares entities, which workbooks do not need")
+            opening = piece.count(b"<") - piece.count(b"</")
+            tags += opening
+            for forms, each in _SECONDS.items():
+                known = sum(map(piece.count, forms))
+                seconds += known * each
+                opening -= known
+            seconds += max(0, opening) * _OTHER_SECONDS
+            end = text[-16:]
+    return tags, seconds
+
+
+def _odd(path: Path, entry: zipfile.ZipInfo, what: str) -> InputError:
+    return InputError(
+        f"{path}: {entry.filename!a} {what}, which is a sign of a malicious file. The file is "
+        f"not read. {_ADVICE}"
+    )
+
+
+def _sheet(path: Path, book: Any, sheet: str | int) -> Any:
+    names = book.sheetnames
+    if isinstance(sheet, bool) or not isinstance(sheet, (str, int)):
+        raise InputError(f"{path}: sheet must be a name or a number, but got {sheet!r}.")
+    if isinstance(sheet, int):
+        if not 0 <= sheet < len(names):
+            raise InputError(f"{path}: there is no sheet {sheet}; it has {len(names)}: {names}.")
+        sheet = names[sheet]
+    if sheet not in names:
+        raise InputError(f"{path}: there is no sheet {sheet!r}; the sheets are {names}.")
+    return book[sheet]
+
+
+def _cells(path: Path, sheet: Any, max_bytes: int, deadline: Deadline) -> list[tuple[Any, ...]]:
+    """Return the cells of each row, without filling the space before a far-away cell."""
+    # The size a sheet claims to have is not to be trusted.
+    sheet.reset_dimensions()
+    rows: list[tuple[Any, ...]] = []
+    total = last = 0
+    for row in sheet.iter_rows(values_only=True):
+        deadline.check()
+        # The last cell of a row may be far to the right: each one before it takes a pointer, too.
+        total += len(row) + 8
+        check_size(path, 16.0 * total, max_bytes, _ADVICE)
+        if len(rows) >= _MAX_ROWS:
+            raise InputError(f"{path}: the sheet has more than {_MAX_ROWS:,} rows. {_ADVICE}")
+        rows.append(row)
+        if any(cell is not None for cell in row):
+            last = len(rows)
+    return rows[:last]

@@ -1,0 +1,344 @@
+"""Matrices in HDF5 files, dense or sparse, read lazily; links that leave the file are refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from baldur.core.escape import check_names
+from baldur.core.limited_process import first_look
+from baldur.core.limits import BLOCK_BYTES, check_ratio, check_size
+from baldur.core.optional import import_extra
+from baldur.exceptions import InputError
+from baldur.io.files import check_unique, parsing
+
+_MEMBERS = 200_000
+# Largest chunk, which is unpacked as a whole for any of its cells; HDF5 recommends 1 MB.
+_CHUNK_BYTES = 1 << 27
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+def open_file(path: Path) -> Any:
+    """Open an HDF5 file for reading."""
+    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    with path.open("rb") as stream:
+        head = stream.read(2056)
+    # MuData puts 512 bytes of its own in front.
+    if all(head[at : at + 8] != _SIGNATURE for at in (0, 512, 1024, 2048)):
+        raise InputError(
+            f"{path}: expected an HDF5 file, but it does not begin like one. The file is damaged "
+            "or of another kind."
+        )
+    with parsing(path, "an HDF5 file"):
+        return h5py.File(path, "r", locking=False)
+
+
+def probe(path: Path, max_bytes: int) -> None:
+    """Let another process read the file first, since a damaged one can crash the HDF5 library.
+
+    It also counts texts, whose length is not in any header.
+    """
+    open_file(path).close()
+    first_look(Path(__file__).with_name("hdf5_first_look.py"), path, max_bytes, "an HDF5 file")
+
+
+def has_member(group: Any, key: str) -> bool:
+    """Return whether a group has a direct member of that name, without following links."""
+    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    if not isinstance(group, h5py.Group) or not key or "/" in key or key == ".":
+        return False
+    return group.get(key, getlink=True) is not None
+
+
+def member(path: Path, group: Any, key: str) -> Any:
+    """Return a direct member of a group, which has to be in this very file."""
+    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    if not has_member(group, key):
+        raise InputError(
+            f"{path}: expected a MuData or AnnData file, but {group.name} has no {key[:80]!a}."
+        )
+    if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+        raise InputError(
+            f"{path}: {group.name}/{key} is a link to somewhere else, which is not followed. Write "
+            "the object again with write_h5mu or write_h5ad."
+        )
+    return group[key]
+
+
+def check_inside(path: Path, node: Any, seen: set[tuple[int, int]] | None = None) -> None:
+    """Refuse links, external storage and cells never written, anywhere below a group or data set.
+
+    AnnData writes none of these; a file that has them could make us read other files, or fill the
+    memory.
+    """
+    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    # Hard links can make circles; each object is looked at once.
+    seen = set() if seen is None else seen
+    info = h5py.h5o.get_info(node.id)
+    if (info.fileno, info.addr) in seen:
+        return
+    seen.add((info.fileno, info.addr))
+    if len(seen) > _MEMBERS:
+        raise InputError(f"{path}: {node.name} has more members than AnnData writes.")
+    if isinstance(node, h5py.Dataset):
+        if node.external or node.is_virtual:
+            raise InputError(
+                f"{path}: {node.name} keeps its cells in another file, which is not opened. Write "
+                "the object again with write_h5mu or write_h5ad."
+            )
+        claimed = float(node.size or 0) * node.dtype.itemsize
+        check_ratio(path, node.name, claimed, node.id.get_storage_size())
+        chunk = math.prod(node.chunks or ()) * node.dtype.itemsize
+        if chunk > _CHUNK_BYTES:
+            raise InputError(
+                f"{path}: {node.name} is stored in chunks of {chunk / 2**20:,.0f} MB, and "
+                f"{_CHUNK_BYTES >> 20} MB are the most that is read. Write it in smaller chunks."
+            )
+        return
+    for key in node:
+        check_inside(path, member(path, node, key), seen)
+
+
+class _H5Matrix:
+    """A matrix inside an HDF5 file; opened for each read, so it pickles as a path."""
+
+    def __init__(self, path: Path, node: str, shape: tuple[int, int], dtype: Any) -> None:
+        self.path = path
+        self.node = node
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+
+
+class DenseMatrix(_H5Matrix):
+    """A dense data set of an HDF5 file, read lazily."""
+
+    def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, reading 64 MB at a time."""
+        wanted = np.arange(self.shape[1])[cols]
+        places = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
+        out = np.empty((len(places), len(wanted)), dtype=self.dtype)
+        if not out.size:
+            return out
+        first, last = int(wanted.min()), int(wanted.max()) + 1
+        step = max(1, BLOCK_BYTES // ((last - first) * self.dtype.itemsize))
+        with parsing(self.path, "an HDF5 file"), open_file(self.path) as file:
+            cells = file[self.node]
+            for start in range(0, self.shape[0], step):
+                hit = (places >= start) & (places < start + step)
+                if hit.any():
+                    block = cells[start : start + step, first:last]
+                    out[hit] = block[places[hit] - start][:, wanted - first]
+        return out
+
+
+class SparseMatrix(_H5Matrix):
+    """A sparse matrix (CSR or CSC) stored as data, indices and indptr."""
+
+    def __init__(
+        self, path: Path, node: str, shape: tuple[int, int], dtype: Any, by_row: bool
+    ) -> None:
+        super().__init__(path, node, shape, dtype)
+        self.by_row = by_row
+        lines, self._cells = shape if by_row else shape[::-1]
+        with parsing(path, "an HDF5 file"), open_file(path) as file:
+            group = file[node]
+            stored = int(group["data"].shape[0])
+            fits = group["indptr"].shape == (lines + 1,) and group["indices"].shape == (stored,)
+            # Read only when it is as long as the rows, whose names are known to fit.
+            self.indptr = np.asarray(group["indptr"][:] if fits else [0]).astype(np.int64)
+        if not fits or self.indptr[0] != 0 or self.indptr[-1] != stored:
+            raise InputError(f"{path}: {node} is not a sparse matrix of shape {shape}.")
+        if (np.diff(self.indptr) < 0).any():
+            raise InputError(
+                f"{path}: {node} is damaged; its row pointers are not in increasing order."
+            )
+
+    @property
+    def stored(self) -> int:
+        """Return the number of stored (non-zero) cells."""
+        return int(self.indptr[-1])
+
+    def whole(self) -> Any:
+        """Return the whole matrix as a SciPy sparse matrix."""
+        pieces = list(self._pieces(0, len(self.indptr) - 1))
+        piece = sparse.vstack([made for _, made in pieces], format="csr") if pieces else None
+        if piece is None:
+            return sparse.csr_matrix(self.shape, dtype=self.dtype)
+        return piece if self.by_row else piece.T
+
+    def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`."""
+        wanted = np.arange(self.shape[1])[cols]
+        places = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
+        out = np.zeros((len(places), len(wanted)), dtype=self.dtype)
+        if not out.size:
+            return out
+        along, across = (places, wanted) if self.by_row else (wanted, places)
+        target = out if self.by_row else out.T
+        for start, piece in self._pieces(int(along.min()), int(along.max()) + 1):
+            hit = (along >= start) & (along < start + piece.shape[0])
+            if hit.any():
+                target[hit] = piece[along[hit] - start][:, across].toarray()
+        return out
+
+    def _pieces(self, first: int, last: int) -> Iterator[tuple[int, Any]]:
+        """Yield (first line, lines as CSR), a bounded number of stored cells at a time."""
+        room = max(1, BLOCK_BYTES // (8 + self.dtype.itemsize))
+        with parsing(self.path, "an HDF5 file"), open_file(self.path) as file:
+            group = file[self.node]
+            while first < last:
+                begin = int(self.indptr[first])
+                stop = int(np.searchsorted(self.indptr, begin + room, side="right")) - 1
+                stop = min(last, max(stop, first + 1))
+                end = int(self.indptr[stop])
+                indices = np.asarray(group["indices"][begin:end]).astype(np.int64)
+                # SciPy would follow a wrong index outside its memory.
+                if len(indices) and (indices.min() < 0 or indices.max() >= self._cells):
+                    raise InputError(f"{self.path}: {self.node} is damaged; indices are too large.")
+                data = np.asarray(group["data"][begin:end]).astype(self.dtype)
+                pointer = self.indptr[first : stop + 1] - begin
+                shape = (stop - first, self._cells)
+                yield first, sparse.csr_matrix((data, indices, pointer), shape=shape)
+                first = stop
+
+
+# Texts read at once: a hundred thousand long ones stay below the budget of the first look.
+_TEXTS = 1 << 14
+# A text: the object, a pointer and a copy.
+_PER_TEXT = 120
+_ADVICE = "Give a larger max_bytes=, or write the file again without columns you do not need."
+
+
+def read_index(path: Path, table: Any, max_bytes: int) -> np.ndarray:
+    """Return the names of the rows of a table, without its columns."""
+    # All of it: a table with members that lead elsewhere was not written by AnnData.
+    check_inside(path, table)
+    key = table.attrs.get("_index", "_index")
+    node = member(path, table, _text(key))
+    if not _is_dataset(node):
+        raise InputError(f"{path}: {table.name} has no list of names as its index.")
+    return np.array([str(one) for one in _cells(path, node, max_bytes)], dtype=object)
+
+
+def read_frame(path: Path, table: Any, max_bytes: int) -> pd.DataFrame:
+    """Return a table with all its columns, indexed by the names of its rows."""
+    if _is_dataset(table) or "column-order" not in table.attrs:
+        raise InputError(f"{path}: {table.name} is not a table as AnnData writes it.")
+    given = np.asarray(table.attrs["column-order"])
+    order = [_text(one) for one in given.ravel()]
+    check_unique(f"{path}, {table.name}", order)
+    check_names(order, "column name", f"{path}, {table.name}")
+    index = read_index(path, table, max_bytes)
+    columns = {}
+    left = max_bytes - len(index) * _PER_TEXT
+    for name in order:
+        node = member(path, table, name)
+        cells, taken = _read_column(path, table, node, left)
+        left -= taken
+        if len(cells) != len(index):
+            raise InputError(
+                f"{path}: {table.name}/{name} has {len(cells)} cells for {len(index)} rows."
+            )
+        columns[name] = cells
+    return pd.DataFrame(columns, index=pd.Index(index, dtype=object))
+
+
+def _read_column(path: Path, table: Any, node: Any, max_bytes: int) -> tuple[Any, int]:
+    """Return a column in its pandas type, and the memory it takes."""
+    if _is_dataset(node):
+        cells = _cells(path, node, max_bytes)
+        levels = node.attrs.get("categories")
+        if levels is None:
+            return cells, _taken(node)
+        # Files of 2019 keep levels beside the columns and refer to them by address.
+        # An address stays within the file; the name of a path could lead to another one.
+        h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+        if not isinstance(levels, h5py.Reference):
+            raise InputError(f"{path}: {node.name} does not say where its levels are.")
+        found = node.file[levels]
+        beside = member(path, member(path, table, "__categories"), found.name.rsplit("/", 1)[-1])
+        if beside != found:
+            raise InputError(f"{path}: {node.name} has its levels outside of its table.")
+        parts = {"codes": cells, "categories": _cells(path, beside, max_bytes)}
+        return _categorical(beside, parts), _taken(node)
+    kind = str(node.attrs.get("encoding-type", ""))
+    read = _GROUPS.get(kind)
+    if read is None:
+        raise InputError(
+            f"{path}: {node.name} is a column of kind {kind[:40]!a}, which is not read. Leave it "
+            "out when writing the file."
+        )
+    parts = {key: member(path, node, key) for key in read[0]}
+    taken = sum(map(_taken, parts.values()))
+    check_size(path, taken, max_bytes, _ADVICE)
+    return read[1](node, {key: _cells(path, one, max_bytes) for key, one in parts.items()}), taken
+
+
+def _categorical(node: Any, parts: dict[str, np.ndarray]) -> Any:
+    ordered = bool(node.attrs.get("ordered", False))
+    levels = pd.Index(parts["categories"])
+    return pd.Categorical.from_codes(parts["codes"].astype(np.intp), levels, ordered=ordered)
+
+
+def _nullable(node: Any, parts: dict[str, np.ndarray]) -> Any:
+    values, mask = parts["values"], parts["mask"].astype(bool)
+    if values.dtype.kind == "b":
+        return pd.arrays.BooleanArray(values, mask)
+    if values.dtype.kind in "iu":
+        return pd.arrays.IntegerArray(values, mask)
+    made = values.astype(object)
+    made[mask] = None
+    return made
+
+
+_GROUPS: dict[str, tuple[tuple[str, ...], Callable[[Any, dict[str, np.ndarray]], Any]]] = {
+    "categorical": (("codes", "categories"), _categorical),
+    **dict.fromkeys(
+        ("nullable-integer", "nullable-boolean", "nullable-string-array"),
+        (("values", "mask"), _nullable),
+    ),
+}
+
+
+def _cells(path: Path, node: Any, max_bytes: int) -> np.ndarray:
+    """Return the cells of a data set with one axis: numbers, or text as objects."""
+    if not _is_dataset(node) or node.ndim != 1:
+        raise InputError(f"{path}: {node.name} is not a list of cells.")
+    check_size(path, _taken(node), max_bytes, _ADVICE)
+    if node.dtype.kind in "biuf":
+        return np.asarray(node[:])
+    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    fixed = node.dtype.kind in "S"
+    if not fixed and h5py.check_string_dtype(node.dtype) is None:
+        raise InputError(f"{path}: {node.name} holds {node.dtype}, neither numbers nor text.")
+    found: list[str] = []
+    size = 0
+    for start in range(0, node.shape[0], _TEXTS):
+        piece = [_text(one) for one in node[start : start + _TEXTS]]
+        # How long texts are is known only when they are read.
+        size += sum(map(len, piece))
+        check_size(path, size + _taken(node), max_bytes, _ADVICE)
+        found += piece
+    return np.array(found, dtype=object) if found else np.empty(0, dtype=object)
+
+
+def _taken(node: Any) -> int:
+    cells = int(node.size or 0) if _is_dataset(node) else 0
+    return cells * (_PER_TEXT if cells and node.dtype.kind in "OS" else 16) + (
+        4 * cells * node.dtype.itemsize if cells and node.dtype.kind == "S" else 0
+    )
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def _is_dataset(node: Any) -> bool:
+    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    return isinstance(node, h5py.Dataset)

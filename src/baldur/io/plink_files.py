@@ -1,0 +1,390 @@
+"""Genotypes on disk as lazily read matrices: PLINK 1 .bed and PLINK 2 .pgen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.core.escape import check_names
+from baldur.core.limits import MAX_BYTES, Deadline, check_size, text_array
+from baldur.core.optional import import_extra
+from baldur.exceptions import InputError
+from baldur.io.files import check_unique, parsing
+from baldur.views.sources import MISSING_INT8
+
+_BED_MAGIC = b"\x6c\x1b"
+# Variants looked at when checking that a file has as many people as its list.
+_LOOK = 1000
+
+
+class BedMatrix:
+    """Allele counts of a .bed file as int8, -127 for a missing call; pickles as a path.
+
+    A table with the four calls of every byte decodes a file five times as fast as bed-reader, and a
+    fit reads a file several times.
+    """
+
+    dtype = np.dtype(np.int8)
+
+    def __init__(self, path: Path, n_people: int, n_variants: int) -> None:
+        self.path = path
+        self.shape = (n_people, n_variants)
+        self._check()
+
+    def _check(self) -> None:
+        n, d = self.shape
+        with self.path.open("rb") as stream:
+            head = stream.read(3)
+        if head[:2] != _BED_MAGIC:
+            raise InputError(
+                f"{self.path}: expected a PLINK .bed file, but its first bytes are "
+                f"{head.hex(' ')} and not 6c 1b 01. (BED files of genome intervals are another "
+                "format of that name.)"
+            )
+        if head[2:] != b"\x01":
+            raise InputError(
+                f"{self.path}: expected genotypes stored variant by variant, but they are stored "
+                "person by person. Convert the file: plink --make-bed."
+            )
+        expected, found = 3 + d * ((n + 3) // 4), self.path.stat().st_size
+        if expected != found:
+            raise InputError(
+                f"{self.path}: expected {expected:,} bytes for {n:,} people (.fam) and {d:,} "
+                f"variants (.bim), but the file has {found:,}. The three files do not belong "
+                "together, or one was cut short."
+            )
+        # Two to six bits of each variant are unused, unless people are missing in .fam.
+        if n % 4:
+            width = (n + 3) // 4
+            some = np.fromfile(self.path, np.uint8, min(d, _LOOK) * width, offset=3)
+            if (some.reshape(-1, width)[:, -1] >> (2 * (n % 4))).any():
+                raise InputError(
+                    f"{self.path}: it holds genotypes of more than the {n:,} people in .fam. The "
+                    "three files do not belong together."
+                )
+
+    def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`."""
+        wanted = np.arange(self.shape[1])[cols]
+        width = (self.shape[0] + 3) // 4
+        packed = np.empty((len(wanted), width), dtype=np.uint8)
+        # Variants that follow each other are read at once.
+        breaks = np.flatnonzero(np.diff(wanted) != 1) + 1
+        with self.path.open("rb") as stream:
+            for start, end in zip([0, *breaks], [*breaks, len(wanted)], strict=True):
+                part: Any = packed[start:end]
+                if part.size:
+                    stream.seek(3 + int(wanted[start]) * width)
+                    got = stream.readinto(memoryview(part).cast("B"))
+                    if got != part.nbytes:
+                        raise InputError(
+                            f"{self.path}: expected {part.nbytes} bytes at variant "
+                            f"{int(wanted[start])}, but the file gave {got}. It changed since it "
+                            "was opened; open it again."
+                        )
+        cells = _FOUR_CALLS[packed].view(np.int8)  # (variants, people), padded to whole bytes
+        return np.take(cells, np.arange(self.shape[0]) if rows is None else rows, axis=1).T
+
+
+def _decode_bytes() -> np.ndarray:
+    """Return the four calls of every byte as the four bytes of one number.
+
+    Two bits are one call, the first in the lowest bits: 00 is two copies of allele 1, 01 is not
+    called, 10 is one copy and 11 none.
+    """
+    calls = np.array([2, MISSING_INT8, 1, 0], dtype=np.int8)
+    shifts = 2 * np.arange(4)
+    return calls[(np.arange(256)[:, None] >> shifts) & 3].view(np.int32)[:, 0]
+
+
+_FOUR_CALLS = _decode_bytes()
+
+
+class PgenMatrix:
+    """Counts of the alternative allele in a .pgen file as int8; pickles as a path."""
+
+    dtype = np.dtype(np.int8)
+
+    def __init__(self, path: Path, n_people: int, n_variants: int) -> None:
+        self.path = path
+        self.shape = (n_people, n_variants)
+        with self.path.open("rb") as stream:
+            head = stream.read(11)
+        if head[:2] != _BED_MAGIC or len(head) < 3:
+            raise InputError(
+                f"{path}: expected a PLINK .pgen file, but its first bytes are {head[:3].hex(' ')} "
+                "and not 6c 1b."
+            )
+        if head[2] not in (0x02, 0x10, 0x11):
+            raise InputError(
+                f"{path}: storage mode {head[2]:#04x} is not read; convert the file with "
+                "plink2 --make-pgen."
+            )
+        # Bytes 3 to 10 are the counts; the reader would trust the ones it is given.
+        variants = int.from_bytes(head[3:7], "little")
+        people = int.from_bytes(head[7:11], "little")
+        if len(head) < 11 or (people, variants) != self.shape:
+            raise InputError(
+                f"{path}: its header says {people:,} people and {variants:,} variants, but .psam "
+                f"and .pvar list {n_people:,} and {n_variants:,}. The three files do not belong "
+                "together, or one was cut short."
+            )
+        if head[2] == 0x02:
+            expected = 12 + n_variants * ((n_people + 3) // 4)
+            if path.stat().st_size != expected:
+                raise InputError(
+                    f"{path}: expected {expected:,} bytes, but the file has "
+                    f"{path.stat().st_size:,}. It was cut short; write or copy it again."
+                )
+        self._reader().close()
+
+    def _reader(self, subset: np.ndarray | None = None) -> Any:
+        pgenlib = import_extra("pgenlib", "genetics", "Reading PLINK 2 genotypes")
+        with parsing(self.path, "a PLINK .pgen file"):
+            return pgenlib.PgenReader(
+                str(self.path).encode(),
+                raw_sample_ct=self.shape[0],
+                variant_ct=self.shape[1],
+                sample_subset=subset,
+            )
+
+    def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`."""
+        wanted = np.arange(self.shape[1])[cols].astype(np.uint32)
+        people = None if rows is None else np.unique(rows).astype(np.uint32)
+        n = self.shape[0] if people is None else len(people)
+        out = np.empty((len(wanted), n), dtype=np.int8)
+        if out.size:
+            # A reader per call: its file handle survives neither a fork nor a pickle.
+            reader = self._reader(people)
+            try:
+                with parsing(self.path, "a PLINK .pgen file"):
+                    if len(wanted) == int(wanted[-1]) - int(wanted[0]) + 1 and (
+                        len(wanted) == 1 or (np.diff(wanted.astype(np.int64)) == 1).all()
+                    ):
+                        reader.read_range(int(wanted[0]), int(wanted[-1]) + 1, out)
+                    else:
+                        reader.read_list(wanted, out)
+            finally:
+                reader.close()
+            out[out < 0] = MISSING_INT8
+        cells = out.T
+        if rows is None or people is None:
+            return cells
+        return cells[np.searchsorted(people, rows)]
+
+
+_FAM = ["family", "sample", "father", "mother", "sex", "phenotype"]
+_BIM = ["chromosome", "variant", "centimorgan", "position", "allele_1", "allele_2"]
+_PVAR = {"#CHROM": "chromosome", "POS": "position", "ID": "variant", "REF": "ref", "ALT": "alt"}
+_PSAM = {"#FID": "family", "#IID": "sample", "IID": "sample", "PAT": "father", "MAT": "mother",
+         "SEX": "sex", "PHENO1": "phenotype", "PHENO": "phenotype"}  # fmt: skip
+# Variants parsed at once: the text of a few hundred thousand lines is all that is held.
+_LINES = 200_000
+# What the text of people becomes: six objects for each, from lines of 20 bytes or more.
+_PER_BYTE = 25
+# Longest line: two alleles of some hundred thousand letters.
+_LONGEST_LINE = 1 << 20
+# In a line: a .psam file may have a column for each of many phenotypes.
+_MOST_FIELDS = 10_000
+
+
+def people_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Return sex as words and phenotypes as numbers, missing where the codes say so."""
+    table = table.copy()
+    table["sex"] = table["sex"].map({"1": "male", "2": "female", "M": "male", "F": "female"})
+    numbers = pd.to_numeric(table["phenotype"], errors="coerce").astype(float)
+    numbers = numbers.where(numbers != -9)
+    # In a case-control file (1 and 2) a 0 is missing as well.
+    if set(numbers.dropna().unique()) <= {0.0, 1.0, 2.0}:
+        numbers = numbers.where(numbers != 0)
+    table["phenotype"] = numbers
+    return table
+
+
+def read_people(path: Path) -> pd.DataFrame:
+    """Return one row per person: family, sample, father, mother, sex and phenotype, as text."""
+    size = _PER_BYTE * path.stat().st_size
+    check_size(path, size, MAX_BYTES, "Check that it is a list of people.")
+    psam = path.suffix.lower() == ".psam"
+    with parsing(path, "a list of people"):
+        _check_lines(path)
+        lead, header = _header(path, ("#FID", "#IID")) if psam else (0, None)
+        _check_fields(path, lead)
+        frame = pd.read_csv(
+            path,
+            sep=r"\s+",
+            header=None,
+            skiprows=lead,
+            dtype=str,
+            keep_default_na=False,
+            na_filter=False,
+            quoting=3,
+        )
+    if not psam:
+        if frame.shape[1] != len(_FAM):
+            raise InputError(
+                f"{path}: expected {len(_FAM)} columns ({', '.join(_FAM)}), but found "
+                f"{frame.shape[1]}. It is not a .fam file, or some fields are empty."
+            )
+        frame.columns = pd.Index(_FAM)
+        return frame
+    if header is None:
+        header = ["#FID", "#IID", "PAT", "MAT", "SEX", "PHENO1"][: frame.shape[1]]
+    if len(header) != frame.shape[1]:
+        raise InputError(
+            f"{path}: the header names {len(header)} columns, but the lines have {frame.shape[1]}."
+        )
+    frame.columns = pd.Index([_PSAM.get(name, name) for name in header])
+    check_unique(path, frame.columns.tolist())
+    for name in _FAM:
+        if name not in frame:
+            frame[name] = "0" if name in ("family", "father", "mother") else "NA"
+    return frame[_FAM]
+
+
+def read_variants(path: Path, max_bytes: int = MAX_BYTES) -> tuple[np.ndarray, pd.DataFrame]:
+    """Return names and a table of chromosome, position and alleles, held in few bytes each."""
+    # Held in a few bytes each: about as much as the file.
+    check_size(path, path.stat().st_size, max_bytes, "Check that it is a list of variants.")
+    deadline = Deadline(path)
+    pvar = path.suffix.lower() == ".pvar"
+    names: list[np.ndarray] = []
+    parts: list[pd.DataFrame] = []
+    with parsing(path, "a list of variants"):
+        _check_lines(path)
+        lead, header = _header(path, ("#CHROM",)) if pvar else (0, None)
+        if pvar and header is None:
+            header = ["#CHROM", "ID", "CM", "POS", "ALT", "REF"]
+        _check_fields(path, lead)
+        for chunk in _chunks(path, lead):
+            deadline.check()
+            table = _named(path, chunk, header)
+            names.append(_names(table, path, max_bytes))
+            parts.append(_compact(table))
+            # Put together, all names are as wide as the longest.
+            width = max(part.dtype.itemsize for part in names)
+            n_bytes = 2 * width * sum(map(len, names))
+            check_size(path, n_bytes, max_bytes, "Shorten the longest name of a variant.")
+    if not parts:
+        raise InputError(f"{path}: expected a list of variants, but found none.")
+    return np.concatenate(names), _concat(parts)
+
+
+def _check_lines(path: Path) -> None:
+    """Refuse what is not text in short lines, before any line is read as a whole."""
+    with path.open("rb") as stream:
+        while piece := stream.read(_LONGEST_LINE):
+            if b"\0" in piece:
+                raise InputError(f"{path}: expected text, but it holds zero bytes.")
+            if len(piece) == _LONGEST_LINE and b"\n" not in piece:
+                raise InputError(
+                    f"{path}: expected lines of fields, but one has more than a million characters."
+                )
+
+
+def _check_fields(path: Path, lead: int) -> None:
+    """Refuse a first line of data with too many fields, before it is parsed."""
+    with path.open("rb") as stream:
+        line = next(islice(stream, lead, None), b"")
+    if len(line.split()) > _MOST_FIELDS:
+        raise InputError(f"{path}: expected a few fields in a line, not {len(line.split()):,}.")
+
+
+def _header(path: Path, first: tuple[str, ...]) -> tuple[int, list[str] | None]:
+    """Return how many lines precede the data, and the column names if they are given."""
+    with path.open(encoding="utf-8") as stream:
+        for number, line in enumerate(stream):
+            if line.startswith(first):
+                return number + 1, line.split()
+            if not line.startswith("#"):
+                return number, None
+    raise InputError(f"{path}: expected data after the header lines, but found none.")
+
+
+def _chunks(path: Path, lead: int) -> Iterator[pd.DataFrame]:
+    reader = pd.read_csv(
+        path,
+        sep=r"\s+",
+        header=None,
+        skiprows=lead,
+        dtype=str,
+        na_filter=False,
+        quoting=3,
+        chunksize=_LINES,
+    )
+    with reader:
+        yield from reader
+
+
+def _named(path: Path, chunk: pd.DataFrame, header: list[str] | None) -> pd.DataFrame:
+    expected = _BIM if header is None else header
+    if chunk.shape[1] != len(expected):
+        raise InputError(
+            f"{path}: expected {len(expected)} columns ({', '.join(expected)}), but found "
+            f"{chunk.shape[1]}. It is not a list of variants, or some fields are empty."
+        )
+    if header is None:
+        return chunk.set_axis(_BIM, axis=1)
+    table = chunk.set_axis([_PVAR.get(name, name) for name in header], axis=1)
+    check_unique(path, table.columns.tolist())
+    lacking = [name for name in _PVAR.values() if name not in table]
+    if lacking:
+        raise InputError(f"{path}: the header has no {', '.join(lacking)}; it has {header}.")
+    many = table["alt"].str.contains(",", regex=False)
+    if many.any():
+        raise InputError(
+            f"{path}: expected variants with two alleles, but {table['variant'][many].iloc[0]!r} "
+            "has more. Keep only variants with two alleles: plink2 --max-alleles 2 --make-pgen."
+        )
+    # The count is that of the alternative allele, as allele 1 is counted in a .bed file.
+    table = table.rename(columns={"alt": "allele_1", "ref": "allele_2"})
+    return table[["chromosome", "variant", "position", "allele_1", "allele_2"]]
+
+
+def _names(table: pd.DataFrame, path: Path, max_bytes: int) -> np.ndarray:
+    """Return variant ids; a variant without id (a dot) is named by position and alleles."""
+    names = table["variant"].to_numpy(dtype=object, copy=True)
+    dots = np.flatnonzero(names == ".")
+    if dots.size:
+        place = table.iloc[dots]
+        parts = (place[key] for key in ("chromosome", "position", "allele_1", "allele_2"))
+        names[dots] = [":".join(four) for four in zip(*parts, strict=True)]
+    listed = names.tolist()
+    check_names(listed, "name of a variant", str(path))
+    return text_array(listed, str(path), max_bytes)
+
+
+def _compact(table: pd.DataFrame) -> pd.DataFrame:
+    position = pd.to_numeric(table["position"]).to_numpy()
+    if position.dtype.kind not in "iu":
+        raise ValueError("positions must be whole numbers")
+    if position.size and np.abs(position).max() < 2**31:
+        position = position.astype(np.int32)
+    columns: dict[str, Any] = {
+        "chromosome": pd.Categorical(table["chromosome"]),
+        "position": position,
+    }
+    if "centimorgan" in table:
+        columns["centimorgan"] = pd.to_numeric(table["centimorgan"]).to_numpy(np.float32)
+    for allele in ("allele_1", "allele_2"):
+        columns[allele] = pd.Categorical(table[allele])
+    return pd.DataFrame(columns)
+
+
+def _concat(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    if len(parts) == 1:
+        return parts[0]
+    columns: dict[str, Any] = {}
+    for name in parts[0].columns:
+        pieces = [part[name] for part in parts]
+        if isinstance(pieces[0].dtype, pd.CategoricalDtype):
+            columns[name] = pd.api.types.union_categoricals(pieces, sort_categories=False)
+        else:
+            columns[name] = np.concatenate([piece.to_numpy() for piece in pieces])
+    return pd.DataFrame(columns)

@@ -1,0 +1,506 @@
+"""Models compared: each metric with its interval, and the value that chance gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.label_matrix import AVERAGE
+from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.multilabel import MultilabelResult
+from baldur.evaluation.results_reader import read_result_table
+from baldur.evaluation.view_differences import (
+    ADDED,
+    ALL,
+    ALL_ADDED,
+    ALONE,
+    BASELINE,
+    BEYOND,
+    WITH,
+    WITHOUT,
+    main_metric,
+)
+from baldur.exceptions import InputError
+from baldur.plots.display import Display
+from baldur.plots.drawing import (
+    empty,
+    fit_ticks,
+    intervals,
+    legend,
+    legend_height,
+    name_rows,
+    row_height,
+)
+from baldur.plots.results_tables import Results
+from baldur.plots.style import Style, count, label, number, plain, style_of
+
+# Metrics that are shown unless others are asked for.
+DEFAULT = ("auc", "balanced_accuracy", "brier", "r2", "mae")
+
+
+class ComparisonDisplay(Display):
+    """Metrics of every model on pooled held-out predictions, with intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        model, metric, estimate, low, high; as ``intervals.csv`` has it.
+    failures : dict of str to str, optional
+        Models that failed, and why.
+    n_classes : int, optional
+        Number of classes, which gives the line of chance; 0 in regression.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import ComparisonDisplay
+    >>> table = pd.DataFrame({"model": ["ridge", "forest"], "metric": "auc",
+    ...                       "estimate": [0.81, 0.84], "low": [0.72, 0.76], "high": [0.9, 0.92]})
+    >>> print(ComparisonDisplay(table, n_classes=2).alt_text)
+    AUC of 2 models with 95 % intervals: forest 0.84 (0.76 to 0.92); ridge 0.81 (0.72 to 0.9).
+    """
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        *,
+        failures: Mapping[str, str] | None = None,
+        n_classes: int | None = None,
+    ) -> None:
+        table = pd.DataFrame(table)
+        if "site" in table:
+            table = table[table["site"].astype(str) == "*"]
+        super().__init__(table)
+        self.failures, self.n_classes = dict(failures or {}), n_classes
+
+    @classmethod
+    def from_result(cls, result: Any, metrics: Sequence[str] | None = None) -> Self:
+        """Compare the models of a result.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        metrics : list of str, optional
+            Default: AUC, balanced accuracy and Brier score, or R2 and mean absolute error.
+
+        Returns
+        -------
+        ComparisonDisplay
+        """
+        found = Results(result)
+        table = found.frame("intervals")
+        models = found.frame("table")
+        known = list(dict.fromkeys(table["metric"])) if len(table) else []
+        wanted = [m for m in DEFAULT if m in known] or known[:2]
+        if metrics is not None:
+            unknown = [m for m in metrics if known and m not in known]
+            if unknown:
+                raise InputError(f"There is no metric {unknown[0]!r} in the result, only {known}.")
+            wanted = list(metrics)
+        table = table[table["metric"].isin(wanted)] if len(table) else _no_rows()
+        rank = {m: i for i, m in enumerate(wanted)}
+        table = table.sort_values("metric", key=lambda c: c.map(rank), kind="stable")
+        failures = {}
+        if len(models) and "failure" in models:
+            bad = models[models["failure"].fillna("").astype(str) != ""]
+            failures = dict(zip(bad["model"].astype(str), bad["failure"].astype(str), strict=True))
+        return cls(table, failures=failures, n_classes=len(found.classes))
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics shown, in their order."""
+        return list(dict.fromkeys(self.table["metric"].astype(str)))
+
+    @property
+    def models(self) -> list[str]:
+        """The models shown; those that failed come last."""
+        return list(dict.fromkeys([*self.table["model"].astype(str), *self.failures]))
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        if not len(self.table):
+            return f"Comparison of models without metrics: {len(self.failures)} failed."
+        metric = self.metrics[0]
+        part = self.table[self.table["metric"] == metric].dropna(subset=["estimate"])
+        up = metric not in METRICS or METRICS[metric].greater_is_better
+        part = part.sort_values("estimate", ascending=not up, kind="stable")
+        listed = "; ".join(
+            f"{plain(r['model'])} {number(r['estimate'])} ({number(r['low'])} to "
+            f"{number(r['high'])})"
+            for r in part.head(5).to_dict("records")
+        )
+        more = f", and {len(part) - 5} more" if len(part) > 5 else ""
+        failed = f"; {len(self.failures)} failed" if self.failures else ""
+        return (
+            f"{metric_name(metric)} of {count(len(part), 'model')} with 95 % intervals: "
+            f"{listed}{more}{failed}."
+        )
+
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw a panel per metric and a row per model."""
+        metrics, models = self.metrics, self.models
+        height = row_height(len(models), 1.1)
+        shares = (1.0,) * max(1, len(metrics))
+        # On a phone the panels are drawn below each other.
+        below = style_of(theme, width, ax).narrow
+        height = height * len(shares) if below else height
+        shape = ((1.0,), shares) if below else (shares, (1.0,))
+        with self._drawing(ax, theme, width, height, *shape) as (axes, style):
+            if not metrics:
+                empty(axes[0], "No model has metrics.", style)
+                return
+            for i, metric in enumerate(metrics):
+                self._panel(axes[i], metric, models, style, first=i == 0 or below)
+
+    def _panel(self, ax: Any, metric: str, models: list[str], style: Style, *, first: bool) -> None:
+        part = self.table[self.table["metric"] == metric]
+        rows = np.array([models.index(str(m)) for m in part["model"]], dtype=float)
+        low, middle, high = (part[c].to_numpy(dtype=float) for c in ("low", "estimate", "high"))
+        intervals(ax, low, high, rows, style.colour(0))
+        ax.plot(middle, rows, linestyle="none", marker="o", color=style.colour(0), markersize=6)
+        chance = self._chance(metric)
+        if chance is not None:
+            ax.axvline(chance, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+        name_rows(ax, models, style, 0.34)
+        if not first:
+            ax.tick_params(axis="y", labelleft=False)
+        for model in self.failures:
+            if first and model in models:
+                ax.text(
+                    0.02, models.index(model), "failed", transform=ax.get_yaxis_transform(),
+                    va="center", color=style.ink, style="italic",
+                )  # fmt: skip
+        up = metric not in METRICS or METRICS[metric].greater_is_better
+        name = label(metric_name(metric))
+        if len(self.metrics) > 1 and not style.narrow:
+            # The panels are narrow: each word gets a line.
+            name = name.replace(" ", "\n")
+        ax.set_xlabel(f"{name}\n{'better →' if up else '← better'}", fontsize=style.size - 0.5)
+        panels = 1 if style.narrow else len(self.metrics)
+        fit_ticks(ax, style, 0.6 / panels)
+
+    def _chance(self, metric: str) -> float | None:
+        if metric == "auc" and self.n_classes:
+            return 0.5
+        if metric == "balanced_accuracy" and self.n_classes:
+            return 1.0 / self.n_classes
+        return 0.0 if metric in ("r2", "correlation") else None
+
+
+def metric_name(metric: str) -> str:
+    """Return the name of a metric on an axis."""
+    names = {"balanced_accuracy": "Balanced accuracy", "brier": "Brier score", "r2": "R²"}
+    return names.get(metric) or (METRICS[metric].heading if metric in METRICS else metric)
+
+
+def _no_rows() -> pd.DataFrame:
+    return pd.DataFrame(columns=["model", "metric", "estimate", "low", "high"])
+
+
+_HEADINGS = {"auc": "AUC", "r2": "R²"}
+_COLUMNS = [
+    "views", "people", "value", "value_low", "value_high", "compared_with", "difference", "low",
+    "high", "compared_on",
+]  # fmt: skip
+_ALL_VIEWS = "all views"
+_LEVELS = (BASELINE, WITH, ALL, ALONE, WITHOUT)
+
+
+class AddedValueDisplay(Display):
+    """How well sets of views predict, and what each view adds, with intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `baldur.evaluation.AddedValue.table` has it, or ``added_value.csv``.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per set of views: views, people, value with its interval, compared_with, difference
+        with its interval (of this set minus the one it is compared with), compared_on (people).
+        The baseline and the sets that contain it are compared with the baseline, sets without one
+        view with all views.
+    metric : str
+        "auc" or "r2".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import AddedValueDisplay
+    >>> table = pd.DataFrame({
+    ...     "question": ["baseline", "all", "added"], "view": ["clinic", "", "genes"],
+    ...     "model": ["A", "B", "B"], "metric": "auc", "people": 90, "value": [0.7, 0.78, 0.78],
+    ...     "value_low": [0.6, 0.69, 0.69], "value_high": [0.8, 0.87, 0.87],
+    ...     "difference": [None, None, 0.08], "low": [None, None, -0.01],
+    ...     "high": [None, None, 0.17]})
+    >>> print(AddedValueDisplay(table).alt_text)
+    AUC of 2 sets of views: clinic (baseline) 0.7; all views 0.78, 0.08 (-0.01 to 0.17) compared
+    with clinic.
+    """
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        table = pd.DataFrame(table)
+        known = set(table["metric"]) if "metric" in table else set()
+        self.metric = main_metric(main_metric(True) in known or not known)
+        part = table[table["metric"] == self.metric] if len(table) else table
+        base = part[part["question"] == BASELINE] if len(part) else part
+        self.baseline = plain(base["view"].iloc[0]) if len(base) else "the baseline"
+        super().__init__(pd.DataFrame(self._set_rows(part), columns=_COLUMNS))
+
+    @classmethod
+    def from_result(cls, result: Any) -> Self:
+        """Show what the views of a result add.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+            Of a comparison with `baseline_views`.
+
+        Returns
+        -------
+        AddedValueDisplay
+        """
+        return cls(Results(result).frame("added_value"))
+
+    def _set_rows(self, part: pd.DataFrame) -> list[tuple[Any, ...]]:
+        """Return the rows in order: baseline and what is added, each view alone, all but each."""
+        rows = part.to_dict("records") if len(part) else []
+        levels = {r["model"]: r for r in rows if r["question"] in _LEVELS}
+        added = {r["model"]: r for r in rows[::-1] if r["question"] in (ADDED, ALL_ADDED)}
+        left_out = {r["reference"]: r for r in rows if r["question"] == BEYOND}
+        nothing: tuple[Any, ...] = ("", np.nan, np.nan, np.nan, np.nan)
+        found = []
+        for model, row in levels.items():
+            question, view = row["question"], row["view"]
+            name = {
+                BASELINE: f"{self.baseline} (baseline)", WITH: f"+ {view}", ALL: _ALL_VIEWS,
+                ALONE: f"{view} alone", WITHOUT: f"all but {view}",
+            }[question]  # fmt: skip
+            compared = nothing
+            if model in added:
+                compared = (self.baseline, *_difference(added[model]))
+            elif model in left_out:
+                compared = (_ALL_VIEWS, *_difference(left_out.pop(model), -1.0))
+            found.append((name, row["people"], *_level(row), *compared))
+        # A set that is compared with the baseline and with all views has a row for each.
+        for model, other in left_out.items():
+            compared = (_ALL_VIEWS, *_difference(other, -1.0))
+            level = (levels[model]["people"], *_level(levels[model]))
+            found.append((f"all but {other['view']}", *level, *compared))
+        return found
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        heading = _HEADINGS[self.metric]
+        if not len(self.table):
+            return f"Sets of views without {heading}: there is nothing to compare."
+        first = self.table.iloc[0]
+        parts = [f"{plain(first['views'])} {number(first['value'])}"]
+        for row in self.table[self.table["compared_with"] != ""].to_dict("records"):
+            change = (
+                f"{number(row['difference'])} ({number(row['low'])} to {number(row['high'])}) "
+                f"compared with {row['compared_with']}"
+            )
+            parts.append(f"{plain(row['views'])} {number(row['value'])}, {change}")
+        return f"{heading} of {len(self.table)} sets of views: {'; '.join(parts)}."
+
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw a row per set of views: its metric, and the difference beside it."""
+        rows = len(self.table)
+        references = [r for r in dict.fromkeys(self.table["compared_with"]) if r]
+        below = style_of(theme, width, ax).narrow
+        names = [f"compared with {name}" for name in references]
+        height = row_height(rows, 1.1) * (2 if below else 1)
+        height += legend_height(names, style_of(theme, width, ax))
+        shape: tuple[Any, Any] = ((1.0,), (1.0, 1.0)) if below else ((1.0, 1.0), (1.0,))
+        with self._drawing(ax, theme, width, height, *shape) as (axes, style):
+            if not rows:
+                axes[1].set_axis_off()
+                empty(axes[0], "There are no view sets to compare.", style)
+                return
+            self._values(axes[0], style)
+            handles = self._differences(axes[1], references, style, named=below)
+            legend(axes[0], handles, names, style, figure=axes[0].figure if ax is None else None)
+
+    def _values(self, ax: Any, style: Style) -> None:
+        at = np.arange(len(self.table))
+        low, value, high = (
+            self.table[c].to_numpy(dtype=float) for c in ("value_low", "value", "value_high")
+        )
+        intervals(ax, low, high, at, style.ink)
+        ax.plot(value, at, linestyle="none", marker="o", color=style.ink, markersize=6)
+        ax.axvline(float(value[0]), color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+        name_rows(ax, self.table["views"].tolist(), style, 0.34)
+        ax.set_xlabel(f"{_HEADINGS[self.metric]}\nbetter →", fontsize=style.size - 0.5)
+        fit_ticks(ax, style, 0.6 if style.narrow else 0.3)
+
+    def _differences(
+        self, ax: Any, references: list[str], style: Style, *, named: bool
+    ) -> list[Any]:
+        """Draw the differences, a colour for each set that is compared with; return handles."""
+        handles = []
+        for i, reference in enumerate(references):
+            mine = (self.table["compared_with"] == reference).to_numpy()
+            at = np.flatnonzero(mine)
+            part = self.table[mine]
+            low, value, high = (
+                part[c].to_numpy(dtype=float) for c in ("low", "difference", "high")
+            )
+            intervals(ax, low, high, at, style.colour(i))
+            marks = ax.plot(
+                value, at, linestyle="none", marker="os"[i % 2], color=style.colour(i), markersize=6
+            )
+            handles += marks
+        ax.axvline(0.0, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+        name_rows(ax, self.table["views"].tolist(), style, 0.34)
+        if not named:
+            ax.tick_params(axis="y", labelleft=False)
+        ax.set_xlabel(
+            f"Difference in {_HEADINGS[self.metric]}\nbetter →", fontsize=style.size - 0.5
+        )
+        fit_ticks(ax, style, 0.6 if style.narrow else 0.3)
+        return handles
+
+
+def _difference(row: dict[Any, Any], sign: float = 1.0) -> tuple[float, ...]:
+    """Return a difference with its interval, and on how many people."""
+    ends = sorted((sign * row["low"], sign * row["high"]))
+    return (sign * row["difference"], *ends, row["people"])
+
+
+def _level(row: dict[Any, Any]) -> tuple[float, float, float]:
+    return row["value"], row["value_low"], row["value_high"]
+
+
+MEAN = "mean"
+MOST_MODELS = 4
+"""Models that are drawn side by side for each outcome; more are hard to distinguish."""
+
+
+class OutcomesDisplay(Display):
+    """One metric of every model for each of several outcomes, with intervals; the mean first.
+
+    Parameters
+    ----------
+    table : DataFrame
+        outcome ("*" for the mean over outcomes), model, metric, estimate, low, high; as
+        ``intervals.csv`` of a study with several outcomes has it.
+    metric : str, default="auc"
+        The metric that is shown.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import OutcomesDisplay
+    >>> table = pd.DataFrame({"outcome": ["*", "stroke", "pain"] * 2, "metric": "auc",
+    ...                       "model": ["ridge"] * 3 + ["forest"] * 3,
+    ...                       "estimate": [0.75, 0.8, 0.7, 0.74, 0.77, 0.71],
+    ...                       "low": [0.69, 0.71, 0.6, 0.67, 0.68, 0.61],
+    ...                       "high": [0.81, 0.89, 0.8, 0.81, 0.86, 0.81]})
+    >>> print(OutcomesDisplay(table).alt_text)
+    AUC of 2 models for 2 outcomes with 95 % intervals; ridge: mean 0.75 (0.69 to 0.81); stroke
+    0.8 (0.71 to 0.89); pain 0.7 (0.6 to 0.8).
+    """
+
+    def __init__(self, table: pd.DataFrame, *, metric: str = "auc") -> None:
+        table = pd.DataFrame(table)
+        if len(table) and metric not in set(table["metric"]):
+            known = list(dict.fromkeys(table["metric"]))
+            raise InputError(f"There is no metric {metric!r} in the result, only {known}.")
+        super().__init__(table[table["metric"] == metric].reset_index(drop=True))
+        self.metric = metric
+
+    @classmethod
+    def from_result(cls, result: Any, metric: str | None = None) -> Self:
+        """Compare the outcomes of a result.
+
+        Parameters
+        ----------
+        result : MultilabelResult or path of a results folder with several outcomes
+        metric : str, optional
+            Default: AUC, or else the first metric of the result.
+
+        Returns
+        -------
+        OutcomesDisplay
+        """
+        if isinstance(result, MultilabelResult):
+            table = result.intervals()
+        else:
+            table = read_result_table(result, "intervals")
+        if "outcome" not in table:
+            raise InputError("The result has a single outcome; use ComparisonDisplay.")
+        known = list(dict.fromkeys(table["metric"]))
+        shown = metric or ("auc" if "auc" in known or not known else str(known[0]))
+        return cls(table, metric=shown)
+
+    @property
+    def outcomes(self) -> list[str]:
+        """The outcomes, in their order; the mean over them is first."""
+        return list(dict.fromkeys(self.table["outcome"].astype(str)))
+
+    @property
+    def models(self) -> list[str]:
+        """The models, in their order."""
+        return list(dict.fromkeys(self.table["model"].astype(str)))
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        if not len(self.table):
+            return "Metric of every outcome: no model has figures."
+        first = self.models[0]
+        mine = self.table[self.table["model"] == first]
+        listed = "; ".join(
+            f"{_called(r['outcome'])} {number(r['estimate'])} ({number(r['low'])} to "
+            f"{number(r['high'])})"
+            for r in mine.head(9).to_dict("records")
+        )
+        n = len([o for o in self.outcomes if o != AVERAGE])
+        return (
+            f"{metric_name(self.metric)} of {count(len(self.models), 'model')} for "
+            f"{count(n, 'outcome')} with 95 % intervals; {plain(first)}: {listed}."
+        )
+
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw a row per outcome and a mark per model."""
+        models, outcomes = self.models[:MOST_MODELS], self.outcomes
+        step = 0.72 / max(len(models), 1)
+        height = row_height(round(len(outcomes) * max(1.0, 0.7 * len(models))), 1.0)
+        height += legend_height(models, style_of(theme, width))
+        with self._drawing(ax, theme, width, height) as (axes, style):
+            main = axes[0]
+            if not len(self.table):
+                empty(main, "No model has metrics.", style)
+                return
+            handles = []
+            for i, model in enumerate(models):
+                part = self.table[self.table["model"] == model]
+                rows = np.array([outcomes.index(str(o)) for o in part["outcome"]], dtype=float)
+                rows += (i - (len(models) - 1) / 2) * step
+                low, mid, high = (
+                    part[c].to_numpy(dtype=float) for c in ("low", "estimate", "high")
+                )
+                intervals(main, low, high, rows, style.colour(i))
+                handles += main.plot(
+                    mid, rows, linestyle="none", marker=style.marker(i), color=style.colour(i),
+                    markersize=6,
+                )  # fmt: skip
+            if self.metric in ("auc", "balanced_accuracy"):
+                main.axvline(0.5, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+            if outcomes[0] == AVERAGE:
+                main.axhline(0.5, color=style.faint, linewidth=1.0, zorder=0)
+            name_rows(main, [_called(o) for o in outcomes], style, 0.34)
+            up = self.metric not in METRICS or METRICS[self.metric].greater_is_better
+            main.set_xlabel(f"{metric_name(self.metric)} ({'better →' if up else '← better'})")
+            self._legend(handles, models, style)
+
+
+def _called(outcome: Any) -> str:
+    return MEAN if str(outcome) == AVERAGE else str(plain(outcome))

@@ -1,0 +1,237 @@
+"""Correlations of the selected features of all views, with their credible sets."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from baldur.evaluation.selected_features import CORRELATION_COLUMNS, feature_correlations
+from baldur.plots.display import Display
+from baldur.plots.drawing import draw_cells, empty, name_columns, name_features, row_height
+from baldur.plots.results_tables import Results, one_model
+from baldur.plots.style import count, feature_labels, full_name, matplotlib, plain, style_of
+from baldur.views.estimator_input import open_views
+
+Pair = tuple[str, str]
+
+_FRAME = "#1a1a1a"
+"""Colour of frames: the cells are pale on dark pages too."""
+
+
+class CorrelationDisplay(Display):
+    """Correlations of the selected features across views, with their credible sets.
+
+    Parameters
+    ----------
+    table : DataFrame
+        view_a, feature_a, view_b, feature_b, correlation: every ordered pair.
+    sets : DataFrame, optional
+        view, feature, member_view, member_feature, probability; as `credible_sets_` of a model.
+        Members that are in the table are framed together with their feature.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import CorrelationDisplay
+    >>> table = pd.DataFrame(
+    ...     [("clinic", "age", "clinic", "age", 1.0), ("clinic", "age", "tests", "MMSE", -0.4),
+    ...      ("tests", "MMSE", "clinic", "age", -0.4), ("tests", "MMSE", "tests", "MMSE", 1.0)],
+    ...     columns=["view_a", "feature_a", "view_b", "feature_b", "correlation"])
+    >>> CorrelationDisplay(table).matrix()
+    array([[ 1. , -0.4],
+           [-0.4,  1. ]])
+    """
+
+    def __init__(self, table: pd.DataFrame, sets: pd.DataFrame | None = None) -> None:
+        super().__init__(pd.DataFrame(table, columns=CORRELATION_COLUMNS).reset_index(drop=True))
+        self.sets = sets
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, most: int = 20, n_interchangeable: int = 2, least: float = 0.05
+    ) -> Self:
+        """Show the selected features of a model with the most probable interchangeable features.
+
+        Parameters
+        ----------
+        model : fitted estimator
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples to compute the correlations from, such as the training samples.
+        most : int, default=20
+            Largest number of selected features, those with the largest weights.
+        n_interchangeable : int, default=2
+            Largest number of members of each credible set besides the feature itself.
+        least : float, default=0.05
+            Smallest probability of an interchangeable feature.
+
+        Returns
+        -------
+        CorrelationDisplay
+        """
+        selected = model.summary()[["view", "feature"]].drop_duplicates().head(most)
+        sets = getattr(model, "credible_sets_", None)
+        chosen: list[Pair] = []
+        shown = []
+        # Views one after the other, so that each forms a block.
+        for view in model.view_names_:
+            for feature in selected.loc[selected["view"] == view, "feature"].astype(str):
+                others = pd.DataFrame() if sets is None else _others(sets, (view, feature))
+                if len(others):
+                    others = others[others["probability"] >= least].head(n_interchangeable)
+                    shown.append(others)
+                named = list(_members(others)) if len(others) else []
+                chosen += [p for p in [(view, feature), *named] if p not in chosen]
+        data = open_views(model, X, reset=False)
+        return cls(
+            feature_correlations(data, chosen),
+            pd.concat(shown, ignore_index=True) if shown else None,
+        )
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None) -> Self:
+        """Show the features that at least half of the folds of a model select.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        model : str, optional
+            Default: the first.
+
+        Returns
+        -------
+        CorrelationDisplay
+        """
+        table = Results(result).frame("correlations")
+        if not len(table):
+            return cls(pd.DataFrame(columns=CORRELATION_COLUMNS))
+        name = one_model(table, model, "correlations of features")
+        return cls(table[table["model"] == name])
+
+    @property
+    def features(self) -> list[Pair]:
+        """View and feature of each row of the matrix."""
+        pairs = zip(self.table["view_a"], self.table["feature_a"], strict=True)
+        return list(dict.fromkeys(pairs))
+
+    def matrix(self) -> np.ndarray:
+        """Return the correlations as a square array."""
+        place = {pair: i for i, pair in enumerate(self.features)}
+        made = np.full((len(place), len(place)), np.nan)
+        rows = zip(self.table["view_a"], self.table["feature_a"], strict=True)
+        columns = zip(self.table["view_b"], self.table["feature_b"], strict=True)
+        at = [(place[a], place[b]) for a, b in zip(rows, columns, strict=True)]
+        if at:
+            made[tuple(np.array(at).T)] = self.table["correlation"].to_numpy(dtype=float)
+        return made
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """Rows of each credible set: the feature and its interchangeable features."""
+        if self.sets is None:
+            return []
+        place = {pair: i for i, pair in enumerate(self.features)}
+        found = []
+        for (view, feature), part in self.sets.groupby(["view", "feature"], sort=False):
+            rows = {place[p] for p in [(view, feature), *_members(part)] if p in place}
+            if len(rows) > 1:
+                found.append(sorted(rows))
+        return found
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        features, made = self.features, self.matrix()
+        if not features:
+            return "Correlations without rows: no feature was selected."
+        views = dict.fromkeys(view for view, _ in features)
+        text = f"Correlations of {count(len(features), 'feature')} from {count(len(views), 'view')}"
+        upper = np.abs(np.where(np.triu(np.ones_like(made), 1) > 0, made, np.nan))
+        if np.isfinite(upper).any():
+            i, j = np.unravel_index(int(np.nanargmax(upper)), upper.shape)
+            text += (
+                f", the largest {made[i, j]:.2f} between {plain(full_name(*features[i]))} and "
+                f"{plain(full_name(*features[j]))}"
+            )
+        if self.groups:
+            text += f", with {count(len(self.groups), 'credible set')} of several features"
+        return text + "."
+
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the matrix; lines separate the views, frames enclose credible sets."""
+        features = self.features
+        # Many names do not fit below the matrix; numbers do.
+        numbered = len(features) > (8 if style_of(theme, width, ax).narrow else 14)
+        height = row_height(len(features), 0.9 if numbered else 1.9)
+        with self._drawing(ax, theme, width, height) as (axes, style):
+            main = axes[0]
+            if not features:
+                empty(main, "No feature was selected.", style)
+                return
+            made = self.matrix()
+            # The correlation of a feature with itself is not informative.
+            np.fill_diagonal(made, np.nan)
+            main.set_facecolor("#d0d0d0")
+            draw_cells(main, made, style, "Correlation", limit=1.0)
+            name_features(main, features, style, 0.36)
+            self._mark_rows(main, numbered=numbered)
+            main.set_ylim(len(features) - 0.5, -0.5)
+            if numbered:
+                name_columns(main, [str(i + 1) for i in range(len(features))], style, 0.42)
+            else:
+                main.set_xticks(range(len(features)), feature_labels(features, 18), rotation=90)
+            self._frames(main)
+
+    def _interchangeable(self) -> set[Pair]:
+        """Return the features that are shown only as members of the set of another feature."""
+        if self.sets is None:
+            return set()
+        selected = set(zip(self.sets["view"], self.sets["feature"], strict=True))
+        return set(_members(self.sets)) - selected
+
+    def _mark_rows(self, ax: Any, *, numbered: bool) -> None:
+        """Mark interchangeable features in the names of the rows, and number these."""
+        marked = self._interchangeable()
+        texts = [one.get_text() for one in ax.get_yticklabels()]
+        for i, pair in enumerate(self.features):
+            before = "~ " if pair in marked else ""
+            texts[i] = f"{before}{texts[i]}{f'  {i + 1}' if numbered else ''}"
+        ax.set_yticklabels(texts)
+
+    def _frames(self, ax: Any) -> None:
+        Rectangle = matplotlib("patches").Rectangle
+        outside = self._interchangeable()
+        current = None
+        for i, pair in enumerate(self.features):
+            if pair in outside:
+                continue
+            if current is not None and pair[0] != current:
+                ax.axhline(i - 0.5, color=_FRAME, linewidth=1.6)
+                ax.axvline(i - 0.5, color=_FRAME, linewidth=1.6)
+            current = pair[0]
+        for rows in self.groups:
+            # Members follow their feature, unless an earlier set has them too.
+            if rows[-1] - rows[0] != len(rows) - 1:
+                continue
+            ax.add_patch(
+                Rectangle(
+                    (rows[0] - 0.5, rows[0] - 0.5), len(rows), len(rows), fill=False,
+                    edgecolor=_FRAME, linewidth=2.6, zorder=4,
+                )
+            )  # fmt: skip
+        if self.groups:
+            ax.set_xlabel("Framed: credible set. ~ interchangeable feature")
+
+
+def _members(sets: pd.DataFrame) -> list[Pair]:
+    return list(
+        zip(sets["member_view"].astype(str), sets["member_feature"].astype(str), strict=True)
+    )
+
+
+def _others(sets: pd.DataFrame, pair: Pair) -> pd.DataFrame:
+    """Return the other members of the set of a feature, the most probable first."""
+    mine = sets[(sets["view"] == pair[0]) & (sets["feature"].astype(str) == pair[1])]
+    itself = (mine["member_view"] == pair[0]) & (mine["member_feature"].astype(str) == pair[1])
+    return mine[~itself].sort_values("probability", ascending=False, kind="stable")

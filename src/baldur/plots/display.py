@@ -1,0 +1,268 @@
+"""Display: the base class of all figures, with the numbers apart from the drawing."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+
+from baldur.core.atomic_io import write_atomically
+from baldur.exceptions import InputError
+from baldur.plots.drawing import legend
+from baldur.plots.style import Style, matplotlib, style_of
+
+FORMATS = ("png", "svg", "pdf")
+_SCRIPTS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans Devanagari", "Noto Sans Thai",
+    "Hiragino Sans", "PingFang SC", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic",
+)  # fmt: skip
+"""Fonts for scripts that the font of matplotlib does not have."""
+_PAD = 0.08
+"""Inches around the axes, so that nothing touches the edge."""
+_SALT = "baldur"
+"""Seed of the ids in an SVG file, which are the same on every run."""
+_NOTEBOOK_DPI = 110
+"""Dots per inch of the picture that a notebook shows: about 570 pixels at the default width."""
+
+
+class Display(ABC):
+    """A figure: its numbers in `table`, its drawing by `plot`.
+
+    A notebook shows the figure where a cell ends with the object.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The numbers shown.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The numbers shown.
+    alt_text : str
+        What is shown, in one sentence with its numbers.
+    figure_ : matplotlib Figure
+        After `plot`.
+    ax_ : matplotlib Axes
+        After `plot`; the first of `axes_` where there are several panels.
+    axes_ : list of matplotlib Axes
+        After `plot`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import Display, ViewShareDisplay
+    >>> table = pd.DataFrame({"group": "all", "view": ["clinic", "genes"], "share": [0.7, 0.3]})
+    >>> display = ViewShareDisplay(table)
+    >>> isinstance(display, Display)
+    True
+    >>> display
+    <ViewShareDisplay: Share of each view in the prediction's variance: clinic 70%, genes 30%.>
+    """
+
+    table: pd.DataFrame
+    ax_: Any
+    axes_: list[Any]
+    figure_: Any
+    _own_figure: bool
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        self.table = pd.DataFrame(table).reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.alt_text}>"
+
+    def _repr_png_(self) -> bytes | None:
+        """Return the picture that a notebook shows; None where it was drawn in given axes."""
+        if hasattr(self, "figure_") and not self._own_figure:
+            return None
+        return self._bytes("png", _NOTEBOOK_DPI)
+
+    @property
+    @abstractmethod
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+
+    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
+        """Draw the figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw in; a figure of several panels divides their area. By default a new
+            figure is made, which pyplot does not manage: nothing has to be closed.
+        theme : {"light", "dark", "both"}, optional
+            For white pages (default), for dark pages, or transparent for both.
+        width : float, optional
+            Width in inches, 5.2 by default. About 3.6 suits a phone.
+
+        Returns
+        -------
+        Display
+            This object, with `figure_`, `ax_` and `axes_` set.
+        """
+        self._plot(ax, theme, width)
+        return self
+
+    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+        """Draw the figure; defined by figures whose `plot` has no further parameters."""
+        raise TypeError(f"{type(self).__name__} does not define _plot")
+
+    def save(self, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
+        """Write the figure, drawn in the default way if it has not been drawn yet.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file name that ends in .png, .svg or .pdf. The file is written completely or not at
+            all.
+        dpi : float, default=200
+            Dots per inch of a PNG, and of the rasterised parts of other formats.
+
+        Returns
+        -------
+        Path
+        """
+        path = Path(path)
+        form = path.suffix.lower().removeprefix(".")
+        if form not in FORMATS:
+            raise InputError(
+                f"{path}: expected a file name that ends in .png, .svg or .pdf. Rename the file."
+            )
+        write_atomically(path, self._bytes(form, dpi))
+        return path
+
+    def svg(self, prefix: str = "") -> str:
+        """Return the figure as an ``<svg>`` element for a page of HTML.
+
+        Text and axes of a figure drawn with ``theme="both"`` take the text colour of the page.
+
+        Parameters
+        ----------
+        prefix : str, default=""
+            Put before every id, so that a page can have several figures.
+
+        Returns
+        -------
+        str
+        """
+        if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*|", prefix) is None:
+            raise InputError(f"prefix must be letters, digits, - and _, but got {prefix!r}.")
+        text = self._bytes("svg", 150).decode()
+        text = text[text.index("<svg") :].strip()
+        text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+        if prefix:
+            text = re.sub(r'\bid="', f'id="{prefix}', text)
+            text = re.sub(r"url\(#", f"url(#{prefix}", text)
+            text = re.sub(r'href="#', f'href="#{prefix}', text)
+        # Only the neutral text colour is replaced, never a colour with a meaning.
+        return text.replace(style_of("both", None).ink, "currentColor")
+
+    def png(self, dpi: float = 150) -> bytes:
+        """Return the figure as a PNG, for figures with too many marks for an SVG.
+
+        Parameters
+        ----------
+        dpi : float, default=150
+            Dots per inch.
+
+        Returns
+        -------
+        bytes
+        """
+        return self._bytes("png", dpi)
+
+    def _bytes(self, form: str, dpi: float) -> bytes:
+        if not hasattr(self, "figure_"):
+            self.plot()
+        mpl = matplotlib()
+        stream = io.BytesIO()
+        # Without a date, so that the same figure gives the same file.
+        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
+        with mpl.rc_context({"svg.hashsalt": _SALT}), warnings.catch_warnings():
+            # A letter without a font is drawn as a box; the table and the alternative text have it.
+            warnings.filterwarnings("ignore", r"Glyph .* missing from font")
+            self.figure_.savefig(stream, format=form, dpi=dpi, metadata=metadata[form])
+        return stream.getvalue()
+
+    @contextmanager
+    def _drawing(
+        self,
+        ax: Any,
+        theme: str | None,
+        width: float | None,
+        height: float,
+        widths: Sequence[float] = (1.0,),
+        heights: Sequence[float] = (1.0,),
+        **grid: Any,
+    ) -> Iterator[tuple[list[Any], Style]]:
+        """Yield the axes to draw in, row by row, and the style; set the attributes of `plot`."""
+        mpl = matplotlib()
+        Figure = matplotlib("figure").Figure
+        style = style_of(theme, width, ax)
+        with mpl.rc_context({**style.rc(), "font.family": _fonts()}):
+            many = len(widths) * len(heights) > 1
+            shape = {"width_ratios": list(widths), "height_ratios": list(heights), **grid}
+            self._own_figure = ax is None
+            if ax is None:
+                self.figure_ = Figure(figsize=(style.width, height), layout="constrained")
+                self.figure_.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
+                spec = self.figure_.add_gridspec(len(heights), len(widths), **shape)
+                self.axes_ = [self.figure_.add_subplot(cell) for cell in spec]
+            elif many:
+                self.figure_ = ax.get_figure()
+                self.axes_ = _inside(ax, list(widths), list(heights), shape)
+            else:
+                self.figure_, self.axes_ = ax.get_figure(), [ax]
+            self.ax_ = self.axes_[0]
+            yield self.axes_, style
+
+    def _legend(
+        self,
+        handles: Sequence[Any],
+        names: Sequence[str],
+        style: Style,
+        notes: Sequence[str] | None = None,
+    ) -> Any:
+        """Write a legend above all axes of an own figure, or above the first of given axes."""
+        figure = self.figure_ if self._own_figure else None
+        return legend(self.ax_, handles, names, style, notes=notes, figure=figure)
+
+
+@cache
+def _fonts() -> list[str]:
+    """Return the font of figures, and the fonts of other scripts that are installed."""
+    manager = matplotlib("font_manager").fontManager
+    have = {font.name for font in manager.ttflist}
+    return ["DejaVu Sans", *(name for name in _SCRIPTS if name in have)]
+
+
+def _inside(ax: Any, widths: list[float], heights: list[float], shape: dict[str, Any]) -> list[Any]:
+    """Return axes in the area of one given Axes."""
+    ax.set_axis_off()
+    spec = ax.get_subplotspec()
+    if spec is not None:
+        cells = spec.subgridspec(len(heights), len(widths), **shape)
+        return [ax.get_figure().add_subplot(cell) for cell in cells]
+    gap = 0.12
+    panels = []
+    top = 1.0
+    for tall in heights:
+        high = tall / sum(heights)
+        left = 0.0
+        for wide in widths:
+            share = wide / sum(widths)
+            place = (left, top - high * (1 - gap), share * (1 - gap), high * (1 - gap))
+            panels.append(ax.inset_axes(place))
+            left += share
+        top -= high
+    return panels

@@ -1,0 +1,452 @@
+"""SiteHarmoniser: align location and scale of features between sites, learned on training rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from baldur.core.dataframe_state import dataframe_state, read_dataframe
+from baldur.core.state import Fields, State
+from baldur.exceptions import InputError
+from baldur.preparation.covariates import Covariates, sample_column
+from baldur.preparation.site_effects import (
+    COLUMNS,
+    HarmonisedSource,
+    Pooled,
+    SiteMoments,
+    learn_block,
+    new_site_block,
+    shrink,
+    summarise,
+)
+from baldur.preparation.steps import Step, check_multiview
+from baldur.views import MultiView, View
+from baldur.views.encode import level_text
+from baldur.views.sources import RowMapSource, Source
+from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
+
+NEW_SITES = ("pooled", "own")
+ESTIMATES = ("shrunk", "plain")
+
+# Results up to this size are stored as an array; wider views are harmonised as they are read.
+_KEEP_BYTES = 1 << 28
+
+
+class SiteHarmoniser(Step):
+    """Align location and scale of every feature between sites, as ComBat does.
+
+    Level, spread and covariate effects are pooled over the training rows; each site's departures
+    from them are estimated per feature and shrunk towards what the site's features have in common
+    (`baldur.preparation.site_effects`). The outcome is never used.
+
+    Parameters
+    ----------
+    by : str, default="site"
+        Column of `MultiView.samples` with the site of each row. A row without one is treated as of
+        an unseen site.
+    views : list of str, optional
+        Views to harmonise; default all but genotypes (int8). In any view, columns with at most two
+        different values are not changed. Neither are cells at the smallest or largest value, if a
+        tenth of the column share it (zero counts, limits of detection).
+    keep : sequence of str
+        Columns of `MultiView.samples`, numbers or categories, whose effect on the features is
+        preserved. A missing cell takes its training mean. The outcome must not be among them,
+        because it is not known for new samples.
+    new_sites : {"pooled", "own"}, default="pooled"
+        Rows of a site that training did not have are standardised with the pooled parameters,
+        which leaves their values as they are; or location and scale of the new site are estimated
+        from the predictors of all samples that are given to `transform` together.
+    estimates : {"shrunk", "plain"}, default="shrunk"
+        A site's location and scale are shrunk towards what its features have in common, which is
+        closer to the truth per feature when sites are small, or plain means and variances are used,
+        without `clip`. Shrinking leaves a trace of the site in each feature that a classifier over
+        hundreds of them can add up; plain estimates leave none in the means of the training rows.
+    clip : float or None, default=3.0
+        While location and scale are learned, cells further from their site's median than this many
+        robust standard deviations are pulled in to that distance, so that a few extreme people do
+        not decide how all others of their site are moved. None: plain moments, as in ComBat.
+    min_rows : int, default=5
+        Fewest rows to learn a site from, and fewest known cells to learn it for a feature. Below,
+        it is treated as unseen under "pooled".
+    max_bytes : int, default=64 MB
+        Largest block read from a wide view at once.
+
+    Attributes
+    ----------
+    sites_ : list of str
+        Sites learned.
+    small_sites_ : list of str
+        Sites of the training rows with fewer than `min_rows` rows.
+    pooled_ : dict of str to Pooled
+        Level, spread and covariate effects per view.
+    shift_, factor_ : dict of str to ndarray of shape (n_sites, n_features)
+        Subtracted from the departures from the pooled level, in input units, and multiplied.
+    report_ : DataFrame
+        Per view what changed on the training rows: features, of these harmonised, sites, the mean
+        share of variance that lies between sites before and after (once the covariates of `keep`
+        are taken out), the share expected by chance, the same for the feature with the largest
+        share before, and the median ratio of the largest to the smallest spread of a site.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from baldur import MultiView
+    >>> from baldur.preparation import SiteHarmoniser
+    >>> rng = np.random.default_rng(0)
+    >>> site = np.repeat(["oslo", "rome"], 30)
+    >>> x = rng.normal(size=(60, 20)) + 2.0 * (site == "rome")[:, None]
+    >>> mv = MultiView({"blood": x}, samples=pd.DataFrame({"site": site}))
+    >>> step = SiteHarmoniser("site").fit(mv)
+    >>> step.report_[["before", "after"]].round(1).to_numpy().tolist()
+    [[0.5, 0.0]]
+    >>> step.transform(mv).view("blood").shape
+    (60, 20)
+    """
+
+    changes_cells = True
+
+    def __init__(
+        self,
+        by: str = "site",
+        views: Sequence[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
+        new_sites: str = "pooled",
+        estimates: str = "shrunk",
+        clip: float | None = 3.0,
+        min_rows: int = 5,
+        max_bytes: int = DEFAULT_BLOCK_BYTES,
+    ) -> None:
+        self.by = by
+        self.views = views
+        self.keep = keep
+        self.new_sites = new_sites
+        self.estimates = estimates
+        self.clip = clip
+        self.min_rows = min_rows
+        self.max_bytes = max_bytes
+
+    @property
+    def sample_columns(self) -> list[str]:
+        """The column of the sites, and those of the covariates to preserve."""
+        return [self.by, *([self.keep] if isinstance(self.keep, str) else self.keep)]
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """An empty dictionary, because no column is left out."""
+        return {}
+
+    def fit(self, X: MultiView, y: Any = None) -> SiteHarmoniser:
+        """Learn the sites from the rows of `X`.
+
+        Parameters
+        ----------
+        X : MultiView
+            Training rows, and only those, with the columns of `sample_columns` in ``X.samples``.
+        y : object
+            Not used.
+
+        Returns
+        -------
+        SiteHarmoniser
+            Itself.
+        """
+        self._check_options()
+        check_multiview(X, "SiteHarmoniser")
+        labels = self._labels(X)
+        self.covariates_ = Covariates.fit(X, self.sample_columns[1:], "SiteHarmoniser(keep=...)")
+        self.view_names_ = self._views_of(X)
+        found, counts = np.unique(labels[labels != ""], return_counts=True)
+        self.sites_ = found[counts >= self.min_rows].tolist()
+        self.small_sites_ = found[counts < self.min_rows].tolist()
+        place = self._places(labels)
+        inside = np.flatnonzero(place < len(self.sites_))
+        if not len(inside):
+            raise InputError(
+                f"SiteHarmoniser: expected a site with at least {self.min_rows} training rows, "
+                f"but the largest of {len(found)} has {counts.max(initial=0)}. Join sites, or "
+                "lower min_rows."
+            )
+        member = np.zeros((len(inside), len(self.sites_)))
+        member[np.arange(len(inside)), place[inside]] = 1.0
+        kept = self._kept_covariates(X)[inside]
+        _warn_if_inseparable(member, kept)
+        self.pooled_: dict[str, Pooled] = {}
+        self.shift_: dict[str, np.ndarray] = {}
+        self.factor_: dict[str, np.ndarray] = {}
+        train = X[inside]
+        rows = [self._fit_view(train.view(name), member, kept) for name in self.view_names_]
+        self.report_ = pd.DataFrame(rows, columns=COLUMNS)
+        return self
+
+    def _fit_view(self, view: View, member: np.ndarray, kept: np.ndarray) -> tuple[Any, ...]:
+        learned = [
+            learn_block(cells, member, kept, self._clip, self.min_rows)
+            for _, cells in self._blocks(view)
+        ]
+        pooled = Pooled.join([p for p, _ in learned])
+        moments = SiteMoments.join([m for _, m in learned])
+        # One site has nothing to be aligned with.
+        alone = pooled.left_alone | (len(member.T) < 2)
+        shift, factor, after = _effects(moments, pooled.spread, alone, self.estimates == "plain")
+        self.pooled_[view.name] = pooled
+        self.shift_[view.name], self.factor_[view.name] = shift, factor
+        return summarise(view, moments, after, ~alone)
+
+    def transform(self, X: MultiView) -> MultiView:
+        """Return the rows of `X` harmonised.
+
+        Parameters
+        ----------
+        X : MultiView
+            Any rows of the same views, with the columns of `sample_columns` in ``X.samples``; a
+            row whose site is missing is treated as of an unseen site.
+
+        Returns
+        -------
+        MultiView
+            Wide views are read through; nothing wide is copied.
+        """
+        check_is_fitted(self, "shift_")
+        check_multiview(X, "SiteHarmoniser")
+        labels = self._labels(X)
+        kept = self._kept_covariates(X)
+        place = self._places(labels)
+        new: list[np.ndarray] = []
+        if self.new_sites == "own":
+            seen = {*self.sites_, *self.small_sites_}
+            others = [v for v in np.unique(labels[labels != ""]).tolist() if v not in seen]
+            new = [np.flatnonzero(labels == v) for v in others]
+            new = [at for at in new if len(at) >= self.min_rows]
+        matrices: dict[str, Any] = {}
+        for name in X.view_names:
+            view = X.view(name)
+            if name in self.view_names_:
+                source: Source = self._harmonised(X, name, kept, place, new)
+                small = view.shape[0] * view.shape[1] * source.dtype.itemsize <= _KEEP_BYTES
+                matrices[name] = source.read(None, slice(None)) if small else source
+            else:
+                rows = view.rows
+                matrices[name] = view.source if rows is None else RowMapSource(view.source, rows)
+        views = {name: X.view(name) for name in matrices}
+        return MultiView(
+            matrices,
+            sample_ids=X.sample_ids,
+            feature_names={v: w.feature_names for v, w in views.items() if w.names_given},
+            feature_info={v: i for v, i in X.feature_info.items() if v in views},
+            present={
+                v: w.declared_present for v, w in views.items() if w.declared_present is not None
+            },
+            samples=X.samples,
+        )
+
+    def _harmonised(
+        self, X: MultiView, name: str, kept: np.ndarray, place: np.ndarray, new: list[np.ndarray]
+    ) -> HarmonisedSource:
+        """Return one view; `new` lists the samples of each site that is estimated from them."""
+        view, pooled = X.view(name), self.pooled_[name]
+        if view.shape[1] != len(pooled.level):
+            raise InputError(
+                f"View {name!r}: expected {len(pooled.level)} features, as in fit, but got "
+                f"{view.shape[1]}. Select the columns used in fit."
+            )
+        shift, factor, place = [self.shift_[name]], [self.factor_[name]], place.copy()
+        place[place == len(self.sites_)] = len(self.sites_) + len(new)
+        for i, at in enumerate(new):
+            place[at] = len(self.sites_) + i
+            found = [
+                new_site_block(cells, pooled.columns(cols), kept[at], self._clip)
+                for cols, cells in self._blocks(X[at].view(name))
+            ]
+            one = _effects(
+                SiteMoments.join(found), pooled.spread, pooled.left_alone, self.estimates == "plain"
+            )
+            shift.append(one[0])
+            factor.append(one[1])
+        shift.append(np.zeros((1, view.shape[1])))
+        factor.append(np.ones((1, view.shape[1])))
+        return HarmonisedSource(
+            view, pooled, kept, place, np.concatenate(shift), np.concatenate(factor)
+        )
+
+    @property
+    def _clip(self) -> float | None:
+        return None if self.estimates == "plain" else self.clip
+
+    def _blocks(self, view: View) -> Iterator[tuple[slice, np.ndarray]]:
+        """Columns and cells as float64, NaN where missing."""
+        for cols in column_blocks(*view.shape, 8, self.max_bytes):
+            cells = view.read(cols)
+            if np.isinf(cells).any():
+                raise InputError(
+                    f"View {view.name!r}: expected finite cells or NaN for missing ones, but it "
+                    "contains infinities. Replace them by NaN."
+                )
+            yield cols, cells.astype(np.float64)
+
+    # -- sites and covariates of the rows ----------------------------------------------------
+
+    def check_samples(self, X: MultiView) -> None:
+        """Refuse rows without a column of sites or with covariates that cannot be read."""
+        self._labels(X)
+        self._kept_covariates(X)
+
+    def _labels(self, X: MultiView) -> np.ndarray:
+        """Return the site of every row as text; empty where it is missing."""
+        column = sample_column(X, self.by, "SiteHarmoniser")
+        known = column.notna()
+        return np.array(
+            [level_text(v) if k else "" for v, k in zip(column, known, strict=True)], dtype=object
+        ).astype(str)
+
+    def _kept_covariates(self, X: MultiView) -> np.ndarray:
+        return self.covariates_.design(X, "SiteHarmoniser(keep=...)")[:, 1:]
+
+    def _places(self, labels: np.ndarray) -> np.ndarray:
+        """Return the index of each row's site in `sites_`, or their number for an unknown site."""
+        order = {site: i for i, site in enumerate(self.sites_)}
+        return np.array([order.get(v, len(order)) for v in labels.tolist()], dtype=np.intp)
+
+    def _views_of(self, X: MultiView) -> list[str]:
+        if self.views is None:
+            return [v for v in X.view_names if X.view(v).dtype != np.int8]
+        unknown = [v for v in self.views if v not in X.view_names]
+        if unknown:
+            raise InputError(
+                f"SiteHarmoniser: there is no view {unknown[0]!r}; the views are {X.view_names}."
+            )
+        genotypes = [v for v in self.views if X.view(v).dtype == np.int8]
+        if genotypes:
+            raise InputError(
+                f"View {genotypes[0]!r}: holds genotypes (int8), which have no location and scale "
+                "to align. Leave it out of the views to harmonise; ancestry is better regressed "
+                "out with principal components as covariates."
+            )
+        return list(self.views)
+
+    def _check_options(self) -> None:
+        for option, legal in (("new_sites", NEW_SITES), ("estimates", ESTIMATES)):
+            given = getattr(self, option)
+            if given not in legal:
+                raise InputError(
+                    f"SiteHarmoniser: {option} must be one of {legal}, but got {given!r}."
+                )
+        if self.clip is not None and not self.clip > 0:
+            raise InputError(
+                f"SiteHarmoniser: clip must be a positive number or None, but got {self.clip!r}."
+            )
+        if not isinstance(self.min_rows, (int, np.integer)) or self.min_rows < 2:
+            raise InputError(
+                f"SiteHarmoniser: min_rows must be a whole number of at least 2, but got "
+                f"{self.min_rows!r}."
+            )
+
+    @property
+    def input_widths(self) -> dict[str, int]:
+        """Number of columns that each harmonised view had in `fit`."""
+        return {name: len(pooled.level) for name, pooled in self.pooled_.items()}
+
+    def to_state(self) -> State:
+        """Return options and what was learned as plain values."""
+        return {
+            "kind": "site harmoniser",
+            "by": self.by,
+            "views": None if self.views is None else [str(v) for v in self.views],
+            "keep": self.sample_columns[1:],
+            "new_sites": self.new_sites,
+            "estimates": self.estimates,
+            "clip": None if self.clip is None else float(self.clip),
+            "min_rows": int(self.min_rows),
+            "max_bytes": int(self.max_bytes),
+            "sites": list(self.sites_),
+            "small_sites": list(self.small_sites_),
+            "covariates": self.covariates_.to_state(),
+            "report": dataframe_state(self.report_),
+            "learned": [
+                {
+                    "kind": "harmonised view",
+                    "view": name,
+                    "level": self.pooled_[name].level,
+                    "spread": self.pooled_[name].spread,
+                    "coef": self.pooled_[name].coef,
+                    "held": self.pooled_[name].held,
+                    "left_alone": self.pooled_[name].left_alone,
+                    "shift": self.shift_[name],
+                    "factor": self.factor_[name],
+                }
+                for name in self.view_names_
+            ],
+        }
+
+    @classmethod
+    def from_state(cls, state: Any) -> SiteHarmoniser:
+        """Build a fitted step from what `to_state` returned."""
+        with Fields(state, "site harmoniser") as read:
+            made = cls(
+                read.text("by"),
+                read.names("views") if read.has("views") else None,
+                keep=read.names("keep"),
+                new_sites=read.choice("new_sites", NEW_SITES),
+                estimates=read.choice("estimates", ESTIMATES),
+                clip=read.number("clip", above=0.0) if read.has("clip") else None,
+                min_rows=read.integer("min_rows", 2),
+                max_bytes=read.integer("max_bytes", 1),
+            )
+            made.sites_, made.small_sites_ = read.names("sites"), read.names("small_sites")
+            read.need(made.sites_, "expected at least one site", "sites")
+            made.covariates_ = read.part("covariates", Covariates.from_state)
+            same = made.covariates_.names == list(made.keep)
+            read.need(same, "expected the covariates of keep", "covariates")
+            made.pooled_, made.shift_, made.factor_ = {}, {}, {}
+            made.view_names_ = read.parts("learned", made._read_view)
+            once = len(set(made.view_names_)) == len(made.view_names_)
+            read.need(once, "expected no view twice", "learned")
+            made.report_ = read.part("report", read_dataframe, columns=COLUMNS)
+        return made
+
+    def _read_view(self, state: Any) -> str:
+        """Read what was learned about one view, and return its name."""
+        sizes = {"q": len(self.covariates_.mean), "S": len(self.sites_)}
+        with Fields(state, "harmonised view", **sizes) as read:
+            name = read.text("view")
+            self.pooled_[name] = Pooled(
+                read.array("level", ("d",), largest=np.inf),
+                read.array("spread", ("d",), largest=np.inf, low=0.0),
+                read.array("coef", ("q", "d"), largest=np.inf),
+                read.array("held", ("d",), finite=False, largest=np.inf),
+                read.flags("left_alone", ("d",)),
+            )
+            self.shift_[name] = read.array("shift", ("S", "d"), largest=np.inf)
+            self.factor_[name] = read.array("factor", ("S", "d"), largest=np.inf, above=0.0)
+            return name
+
+
+def _effects(
+    moments: SiteMoments, spread: np.ndarray, alone: np.ndarray, plain: bool
+) -> tuple[np.ndarray, np.ndarray, SiteMoments]:
+    """Shift in input units and factor of every site, and the moments once they are applied."""
+    location, squared = shrink(moments, (spread > 0) & ~alone, plain)
+    location[:, alone], squared[:, alone] = 0.0, 1.0
+    after = SiteMoments(
+        moments.count,
+        np.where(moments.count > 0, (moments.mean - location) / np.sqrt(squared), 0.0),
+        moments.variance / squared,
+    )
+    return location * np.where(spread > 0, spread, 1.0), 1.0 / np.sqrt(squared), after
+
+
+def _warn_if_inseparable(member: np.ndarray, kept: np.ndarray) -> None:
+    varies = kept[:, kept.std(axis=0) > 0]
+    design = np.hstack([member, varies])
+    if np.linalg.matrix_rank(design) < min(design.shape):
+        warnings.warn(
+            "A covariate of keep cannot be separated from the sites in these samples, because it "
+            "hardly varies inside them; what it explains is divided between both.",
+            UserWarning,
+            stacklevel=3,
+        )

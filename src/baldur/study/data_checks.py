@@ -1,0 +1,281 @@
+"""Finding: one suspicious property of the data, as one line of text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import poisson
+
+from baldur.views.encode import decimal_commas
+from baldur.views.validate import counted
+
+
+class Finding(NamedTuple):
+    """One suspicious property of the data, with what to do about it."""
+
+    key: str  # Where in the study file
+    what: str  # What was seen
+    fix: str  # What to do
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.what}; {self.fix}."
+
+
+def names(items: Sequence[Any], limit: int = 3) -> str:
+    """List the first few items, and say how many more there are."""
+    shown = ", ".join(repr(str(item)) for item in items[:limit])
+    more = len(items) - limit
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def option_of(key: str, option: str) -> str:
+    """Return the section and key of a reader's option in the study file."""
+    section = "samples" if key.startswith(("covariates", "outcome", "samples")) else key
+    return f"{option} in [{section}]"
+
+
+SENTINELS = (-9.0, -99.0, -999.0, 999.0)
+"""Numbers that stand for "missing" in PLINK, SPSS and many questionnaires."""
+_STEPS = (-2.0, -1.0, 1.0, 2.0)
+NEIGHBOURS = tuple(value + step for value in SENTINELS for step in _STEPS)
+"""Numbers beside the sentinels, which stand for nothing: how often these stand apart is chance."""
+_LEVEL = 0.01  # of the test whether a sentinel stands apart more often than its neighbours
+
+_DATE_NAME = re.compile(r"(?:^|[^a-z])(?:date|datum|dob|birth|visit_?day|timestamp)", re.IGNORECASE)
+# Days since 1900, as spreadsheets count: 1955 to 2064.
+_SERIAL = (20_000.0, 60_000.0)
+# One stray number among dates is a typing mistake, not another kind of column.
+_MOST = 0.9
+
+
+def comma_decimals(key: str, column: str, levels: Sequence[str]) -> list[Finding]:
+    """Report a category whose levels look like numbers."""
+    if not decimal_commas(levels):
+        return []
+    return [
+        Finding(
+            key,
+            f"column {column!r} was read as a category of {len(levels)} levels that look like "
+            f"numbers ({names(levels, 2)})",
+            f"write {option_of(key, 'decimal = ' + chr(34) + ',' + chr(34))}",
+        )
+    ]
+
+
+def sentinel_cells(cells: np.ndarray, sentinels: Sequence[float] = SENTINELS) -> dict[float, int]:
+    """Return which sentinels a column holds far away from its other values, and how often.
+
+    A sentinel is suspicious below values that are never negative, or where it lies further from
+    all other values than these lie from each other.
+
+    Shapes: cells (n_samples,).
+    """
+    known = cells[np.isfinite(cells)]
+    special = np.isin(known, sentinels)
+    rest = known[~special]
+    if not special.any() or len(rest) < 2:
+        return {}
+    low, high = float(rest.min()), float(rest.max())
+    spread = max(high - low, 1.0)
+    found = {}
+    for value in sentinels:
+        count = int(np.sum(known == value))
+        apart = value > high + spread if value > 0 else value < low - spread or low >= 0
+        if count and apart:
+            found[value] = count
+    return found
+
+
+def beyond_chance(
+    found: dict[str, dict[float, int]], near: dict[float, int]
+) -> dict[str, dict[float, int]]:
+    """Leave out sentinels that stand apart in no more columns than the numbers beside them do.
+
+    Among thousands of columns with negative numbers, -9 is the only negative one in some, and so
+    are -8 and -10 in others.
+    """
+    kept = set()
+    for value in SENTINELS:
+        columns = sum(value in held for held in found.values())
+        expected = float(np.mean([near.get(value + step, 0) for step in _STEPS]))
+        if columns and (not expected or poisson.sf(columns - 1, expected) < _LEVEL):
+            kept.add(value)
+    left = {n: {v: k for v, k in held.items() if v in kept} for n, held in found.items()}
+    return {name: held for name, held in left.items() if held}
+
+
+def missing_option(key: str, codes: Sequence[str], given: Sequence[str] | None) -> str:
+    """Return the line of the study file that makes codes mean "missing", and its section."""
+    listed = ", ".join(f'"{code}"' for code in dict.fromkeys([*(given or []), *codes]))
+    return option_of(key, f"missing = [{listed}]")
+
+
+def sentinels(
+    key: str, found: dict[str, dict[float, int]], given: Sequence[str] | None = None
+) -> list[Finding]:
+    """Report the columns of a view that hold sentinels."""
+    made = []
+    codes = [f"{value:.0f}" for value in SENTINELS if any(value in held for held in found.values())]
+    for value in SENTINELS:
+        columns = [name for name, values in found.items() if value in values]
+        if not columns:
+            continue
+        count = sum(found[name][value] for name in columns)
+        made.append(
+            Finding(
+                key,
+                f"{value:.0f} occurs {counted(count, 'time')} in {names(columns)}, away from the "
+                "other values",
+                f"write {missing_option(key, codes, given)} if it stands for a missing value",
+            )
+        )
+    return made
+
+
+def dated(cells: np.ndarray, name: str) -> bool:
+    """Whether the numbers of a column are dates: 20240131, or a spreadsheet's day count.
+
+    Day counts are recognised only where the name of the column suggests a date.
+
+    Shapes: cells (n_samples,).
+    """
+    known = cells[np.isfinite(cells)]
+    if len(known) < 3 or (known != np.floor(known)).any():
+        return False
+    if np.mean((known >= 19000101) & (known <= 21001231)) >= _MOST:
+        text = pd.Series(known.astype(np.int64).astype(str))
+        parsed = pd.to_datetime(text, format="%Y%m%d", errors="coerce")
+        return bool(parsed.notna().mean() >= _MOST)
+    inside = np.mean((known >= _SERIAL[0]) & (known <= _SERIAL[1])) >= _MOST
+    seconds = np.mean((known >= 1e8) & (known <= 5e9)) >= _MOST
+    return bool((inside or seconds) and _DATE_NAME.search(name))
+
+
+def dates(key: str, columns: Sequence[str]) -> list[Finding]:
+    """Report the columns of a view that are dates."""
+    if not columns:
+        return []
+    fix = f"write {option_of(key, f'exclude = [{columns[0]!r}]')}, or turn it into an age or a time"
+    if key.startswith("covariates"):
+        fix = "turn it into an age or a time, or leave the covariate out"
+    return [Finding(key, f"{names(columns)}: dates read as numbers", fix)]
+
+
+_POWER = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE][+-]?\d+")
+_POINT_ZERO = re.compile(r"\d+\.0+")
+# Above this many digits most whole numbers are not floats.
+_EXACT_DIGITS = 17
+
+
+def variants(key: str, column: str, labels: Iterable[str]) -> list[Finding]:
+    """Report labels that are the same apart from blanks and case."""
+    written: dict[str, list[str]] = {}
+    for label in map(str, labels):
+        written.setdefault("".join(label.split()).casefold(), []).append(label)
+    twins = [sorted(forms) for forms in written.values() if len(forms) > 1]
+    return [
+        Finding(
+            key,
+            f"{column!r} has {' and '.join(map(repr, forms))}, which differ by blanks or case only",
+            "write them in one way if they mean the same",
+        )
+        for forms in twins
+    ]
+
+
+def lost_ids(ids: np.ndarray) -> list[Finding]:
+    """Report ids that were stored as floating-point numbers and may have lost digits."""
+    key, text = "samples.id", [str(one) for one in ids]
+    fix = "save the column of ids as text in the program that wrote the file"
+    power = [one for one in text if _POWER.fullmatch(one)]
+    if power:
+        return [Finding(key, f"{len(power)} ids such as {power[0]!r} are rounded numbers", fix)]
+    point = [one for one in text if _POINT_ZERO.fullmatch(one)]
+    if point and len(point) == len(text):
+        return [Finding(key, f"all ids are whole numbers with a point, such as {point[0]!r}", fix)]
+    long = [one for one in text if one.isdigit() and len(one) >= _EXACT_DIGITS]
+    # One of many such numbers may be a float by chance; all of several are not.
+    if len(long) >= 3 and all(int(float(one)) == int(one) for one in long):
+        what = f"{len(long)} long ids such as {long[0]!r} lost their last digits"
+        return [Finding(key, what, fix)]
+    return []
+
+
+# Columns looked at to judge how likely equal rows are by chance; more make it less likely still.
+_COLUMNS = 1000
+# Expected number of equal pairs above which equal rows say nothing (a few yes-or-no questions).
+_BY_CHANCE = 0.01
+
+
+class RowHashes:
+    """Finds equal rows of a view that is read block by block.
+
+    Shapes: present (n_samples,).
+    """
+
+    def __init__(self, present: np.ndarray) -> None:
+        self.present = present
+        self._hashes = [hashlib.blake2b(digest_size=16) for _ in present]
+        self._log_agree = 0.0
+        self._seen = 0
+
+    def add(self, block: np.ndarray) -> None:
+        """Add the next columns to the hash of every row.
+
+        Shapes: block (n_samples, b).
+        """
+        # Minus zero and every NaN get one form each, so that equal cells are equal bytes.
+        cells = np.ascontiguousarray(np.where(np.isnan(block), np.nan, block + 0.0))
+        for i in np.flatnonzero(self.present):
+            self._hashes[i].update(cells[i].tobytes())
+        for j in range(min(block.shape[1], max(_COLUMNS - self._seen, 0))):
+            counts = np.unique(block[self.present, j], return_counts=True)[1]
+            share = counts / max(counts.sum(), 1)
+            self._log_agree += float(np.log(max((share**2).sum(), 1e-300)))
+        self._seen += block.shape[1]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return pairs of equal rows, unless these are expected by chance."""
+        n = int(self.present.sum())
+        if n < 2 or np.log(n * (n - 1) / 2) + self._log_agree > np.log(_BY_CHANCE):
+            return []
+        first: dict[bytes, int] = {}
+        found = []
+        for i in np.flatnonzero(self.present).tolist():
+            at = first.setdefault(self._hashes[i].digest(), i)
+            if at != i:
+                found.append((at, i))
+        return found
+
+
+def repeats(
+    by_view: dict[str, list[tuple[int, int]]], ids: np.ndarray, folds: Sequence[Any]
+) -> list[Finding]:
+    """Report equal rows that some fold has among its training and its test rows.
+
+    Shapes: ids (n_samples,).
+    """
+    made = []
+    sides = []
+    for fold in folds:
+        side = np.zeros(len(ids), dtype=np.int8)
+        side[fold.train], side[fold.test] = 1, 2
+        sides.append(side)
+    for view, pairs in by_view.items():
+        apart = [(a, b) for a, b in pairs if any(s[a] + s[b] == 3 for s in sides)]
+        if not apart:
+            continue
+        listed = [f"{ids[a]}/{ids[b]}" for a, b in apart]
+        made.append(
+            Finding(
+                view,
+                f"samples {names(listed)} have the same values and lie in training and test rows",
+                "drop one of each pair, or give both the same samples.group",
+            )
+        )
+    return made

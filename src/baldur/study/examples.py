@@ -1,0 +1,248 @@
+"""The study that ``baldur demo`` runs: small, BioFIND-like, BALDUR and four quick baselines."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from baldur.core.atomic_io import atomic_file, make_folder, write_atomically
+from baldur.core.optional import import_extra
+from baldur.core.spreadsheet import csv_text
+from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
+from baldur.exceptions import InputError
+from baldur.study.toml_file import toml_text
+from baldur.views import MultiView
+from baldur.views.view import View
+
+MASK = "mask.nii.gz"
+_LEVEL = 1  # of compression: noise does not become smaller, and the empty surroundings do
+
+
+def write_images(folder: Path, name: str, view: View, ids: np.ndarray) -> dict[str, Any]:
+    """Write ``NAME/ID.nii.gz`` for every sample, and ``NAME_mask.nii.gz``."""
+    nib = import_extra("nibabel", "imaging", "Writing simulated images")
+    info = view.feature_info
+    assert info is not None
+    shape, affine = tuple(info.attrs["shape"]), np.asarray(info.attrs["affine"], dtype=float)
+    at = tuple(info[axis].to_numpy() for axis in "ijk")
+
+    def write(path: Path, values: np.ndarray) -> None:
+        cells = np.zeros(shape, dtype=values.dtype)
+        cells[at] = values
+        content = nib.Nifti1Image(cells, affine).to_bytes()
+        # Thousands of files: waiting for the disk after each would take minutes. The study file,
+        # without which nothing is read, is written last.
+        write_atomically(path, gzip.compress(content, _LEVEL, mtime=0), sync=False)
+
+    make_folder(folder / name)
+    for sample, row in zip(ids, view.raw(), strict=True):
+        write(folder / name / f"{sample}.nii.gz", row)
+    mask = f"{name}_{MASK}"
+    write(folder / mask, np.ones(len(info), dtype=np.uint8))
+    file = f"{name}/*.nii.gz"
+    return {"file": file, "kind": "nifti", "mask": mask, "id_pattern": "{id}.nii.gz"}
+
+
+# PLINK's two bits count copies of the second allele: 00 is two copies of the first, 01 missing.
+_BITS = np.array([0b11, 0b10, 0b00], dtype=np.uint8)
+_MISSING_BITS = 0b01
+
+
+def write_bed(path: Path, view: View, ids: np.ndarray) -> None:
+    """Write ``.bed``, ``.bim`` and ``.fam``; cells count copies of the first allele, A1."""
+    d = view.shape[1]
+    with atomic_file(path) as file:
+        file.write(bytes([0x6C, 0x1B, 0x01]))
+        for start in range(0, d, 4096):
+            file.write(_packed(view.raw(slice(start, min(start + 4096, d)))).tobytes())
+    info = view.feature_info
+    chromosome = position = np.arange(1, d + 1)
+    if info is not None and {"chromosome", "position"} <= set(info.columns):
+        chromosome, position = info["chromosome"].to_numpy(), info["position"].to_numpy()
+    else:
+        chromosome = np.ones(d, dtype=int)
+    bim = pd.DataFrame(
+        {"c": chromosome, "id": view.feature_names, "cm": 0, "bp": position, "a1": "A", "a2": "G"}
+    )
+    _write_table(path.with_suffix(".bim"), bim)
+    fam = pd.DataFrame({"f": ids, "i": ids, "p": 0, "m": 0, "s": 0, "y": -9})
+    _write_table(path.with_suffix(".fam"), fam)
+
+
+def _write_table(path: Path, table: pd.DataFrame) -> None:
+    write_atomically(path, table.to_csv(sep="\t", header=False, index=False).encode())
+
+
+def _packed(cells: np.ndarray) -> np.ndarray:
+    """Four samples to a byte, variant by variant, the first sample in the lowest bits."""
+    n, d = cells.shape
+    codes = np.full((d, -(-n // 4) * 4), 0, dtype=np.uint8)
+    known = (cells >= 0) & (cells <= 2)
+    codes[:, :n] = np.where(known, _BITS[np.where(known, cells, 0)], _MISSING_BITS).T
+    quads = codes.reshape(d, -1, 4)
+    return quads[..., 0] | quads[..., 1] << 2 | quads[..., 2] << 4 | quads[..., 3] << 6
+
+
+KINDS = ("biofind", "adni", "multiview")
+FOLDS = {"biofind": 5, "adni": 10, "multiview": 5}
+"""Outer and inner folds; the first two are those of the paper."""
+WIDEST_CSV = 5000
+
+
+def simulate_study(
+    kind: str,
+    folder: str | Path,
+    *,
+    scale: float | None = None,
+    seed: int = 0,
+    models: list[Any] | None = None,
+    folds: dict[str, Any] | None = None,
+    in_memory: bool = False,
+    more: dict[str, Any] | None = None,
+) -> Path:
+    """Write a simulated study, ready to be evaluated.
+
+    Parameters
+    ----------
+    kind : {"biofind", "adni", "multiview"}
+        Which simulator of `baldur.datasets`. Images of "adni" are written as NIfTI files, which
+        needs the extra ``imaging``.
+    folder : str or Path
+        Where to; made if needed. A study file that is there is refused.
+    scale : float, optional
+        Share of the full width of the wide views: for "biofind" of 841,685 genotypes, default
+        0.001; for "adni" of 37,643 voxels, default 0.004 and at least 0.0036. Not used for
+        "multiview".
+    seed : int, default=0
+        The same seed gives the same files.
+    models : list, optional
+        Models of the study file.
+    folds : dict, optional
+        The [folds] section; default five outer and inner folds, ten for "adni" as in the paper.
+    in_memory : bool, default=False
+        Whether the study reads PLINK genotypes into memory at once, which is quicker.
+    more : dict, optional
+        Further keys and sections of the study file, such as its title.
+
+    Returns
+    -------
+    Path
+        The study file. ``truth.csv`` lists view, feature and effect of what was simulated.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from baldur.study import simulate_study
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"])
+    >>> file.name, sorted(path.name for path in file.parent.glob("s*.csv"))
+    ('study.toml', ['samples.csv', 'sleep.csv', 'socio-economic.csv'])
+    >>> (file.parent / "truth.csv").read_text().splitlines()[0]
+    'view,feature,effect'
+    >>> folder.cleanup()
+    """
+    if kind not in KINDS:
+        raise InputError(f"kind must be one of {', '.join(KINDS)}, but got {kind!r}.")
+    folder = Path(folder)
+    file = folder / "study.toml"
+    if file.exists():
+        raise InputError(f"{file} exists; choose another folder, or remove it.")
+    if kind == "biofind":
+        sim = make_biofind_like(scale=0.001 if scale is None else scale, random_state=seed)
+        names = np.asarray(sim.target_names)[sim.target]
+    elif kind == "adni":
+        sim = make_adni_like(scale=0.004 if scale is None else scale, random_state=seed)
+        names = np.asarray(sim.target_names)[sim.target]
+    else:
+        sim = make_multiview(random_state=seed)
+        names = np.array(["control", "case"])[sim.target]
+    positive = {"biofind": "PD", "adni": "LMCI", "multiview": "case"}[kind]
+    make_folder(folder)
+    ids = _ids(sim.data)
+    _write(folder / "samples.csv", pd.DataFrame({"sample": ids, "diagnosis": names}))
+    views = {v: _write_view(folder, sim.data, v, ids, in_memory) for v in sim.data.view_names}
+    _write(folder / "truth.csv", _truth(sim))
+    study = {
+        "title": f"Simulated study ({kind})",
+        "seed": seed,
+        "output": "results",
+        "samples": {"file": "samples.csv", "id": "sample"},
+        "outcome": {"column": "diagnosis", "positive": positive},
+        "views": views,
+        "folds": folds or {"outer": FOLDS[kind], "inner": FOLDS[kind]},
+        "models": models or [{"name": n} for n in ("BALDUR", "LSVM-l1", "Lasso-MkSVM")],
+        **(more or {}),
+    }
+    write_atomically(file, toml_text(study).encode())
+    return file
+
+
+def _ids(data: MultiView) -> np.ndarray:
+    ids = data.sample_ids
+    return np.array([f"s{i:04d}" for i in ids]) if ids.dtype.kind in "iu" else ids.astype(str)
+
+
+def _write(path: Path, frame: pd.DataFrame) -> None:
+    write_atomically(path, csv_text(frame).encode())
+
+
+def _write_view(
+    folder: Path, data: MultiView, view: str, ids: np.ndarray, in_memory: bool
+) -> dict[str, Any]:
+    cells = data.view(view)
+    if cells.feature_info is not None and "affine" in cells.feature_info.attrs:
+        return write_images(folder, view, cells, ids)
+    if cells.dtype == np.int8 and cells.shape[1] > WIDEST_CSV:
+        write_bed(folder / f"{view}.bed", cells, ids)
+        return {"file": f"{view}.bed", "kind": "plink"} | ({"in_memory": True} if in_memory else {})
+    if cells.shape[1] > WIDEST_CSV:
+        with atomic_file(folder / f"{view}.npz") as file:
+            np.savez(file, X=cells.raw(), features=cells.feature_names, samples=ids)
+        return {"file": f"{view}.npz", "kind": "table"}
+    frame = pd.DataFrame(cells.read(), columns=cells.feature_names)
+    if cells.dtype == np.int8:
+        frame = frame.astype("Int8")
+    frame.insert(0, "sample", ids)
+    _write(folder / f"{view}.csv", frame)
+    return {"file": f"{view}.csv", "kind": "table"}
+
+
+def _truth(sim: Any) -> pd.DataFrame:
+    parts = []
+    for view, columns in sim.truth.features.items():
+        effects = np.asarray(sim.truth.effects[view])
+        parts.append(
+            pd.DataFrame(
+                {
+                    "view": view,
+                    "feature": sim.data.view(view).names_of(columns),
+                    "effect": effects if effects.ndim == 1 else np.linalg.norm(effects, axis=1),
+                }
+            )
+        )
+    return pd.concat([p for p in parts if len(p)], ignore_index=True)
+
+
+DEMO_MODELS: list[dict[str, Any]] = [
+    {"name": "LSVM-l1", "grid": {"c_ratio": [3.0, 10.0]}},
+    {"name": "RF", "settings": {"n_estimators": 100}, "grid": {"max_features": ["sqrt", 0.1]}},
+    {"name": "MV-PLS", "grid": {"n_components": [1, 2]}},
+    {"name": "Lasso-MkSVM", "settings": {"p": 1.0}, "grid": {"fraction": [0.2, 0.4]}},
+    {"name": "BALDUR"},
+]
+
+
+def write_demo(folder: str | Path, seed: int = 0) -> Path:
+    """Write the demonstration study."""
+    return simulate_study(
+        "biofind",
+        folder,
+        scale=0.002,
+        seed=seed,
+        models=DEMO_MODELS,
+        folds={"outer": 5, "inner": 3},
+    )

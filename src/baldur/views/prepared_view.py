@@ -1,0 +1,301 @@
+"""PreparedView: products of a standardised view, taken tile by tile over its columns.
+
+This is the only code that touches a wide view. The standardised matrix X has cells
+(x - mean) / scale, minus what confounders explain; missing cells and samples with a missing view
+are 0, which is the training mean. It exists one tile at a time, except for in-memory views of
+moderate size, which are stored standardised because that makes repeated passes cheaper.
+
+Precision
+---------
+Views up to 64 MB in float64 are worked on in float64. Wider ones are worked on in float32: tiles
+are centred before they are rounded, BLAS multiplies tiles in float32, and sums over tiles are
+kept in float64. Relative errors are then about 1e-6 of the largest entry of a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from baldur.core.state import Fields, State, by_kind
+from baldur.exceptions import InputError
+from baldur.views import standardised_blocks as standardised
+from baldur.views.sources import ArraySource, ColumnSource, ReadCounter, RowMapSource, Source
+from baldur.views.standardised_blocks import Standardised, StandardisedArray, tile_width
+
+KEEP_LIMIT_BYTES = 1 << 29
+"""In-memory float views up to this size (as float32) are stored standardised."""
+
+DENSE_LIMIT_BYTES = 1 << 30
+
+
+class PreparedView:
+    """A standardised view (n samples by D features), known through its products.
+
+    Instances come from `Preparation.transform`. All products return float64.
+
+    Shapes: absent (n_samples,).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        cells: Standardised | StandardisedArray,
+        absent: np.ndarray,
+        reads: ReadCounter | None = None,
+    ) -> None:
+        self.name = name
+        self.reads = ReadCounter() if reads is None else reads
+        self.absent = absent
+        self._cells = cells
+        width = cells.array.shape[1] if isinstance(cells, StandardisedArray) else cells.shape[1]
+        self.shape = (len(absent), width)
+        self.dtype = np.dtype(cells.dtype)
+
+    def to_state(self) -> State:
+        """Return the view as plain values: its samples, whatever file they came from."""
+        return {
+            "kind": "prepared view",
+            "name": self.name,
+            "absent": self.absent,
+            "cells": self._cells.to_state(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, rows: int, width: int) -> PreparedView:
+        """Build the view from its state, for `rows` samples and `width` features."""
+        makers: dict[str, Callable[..., StandardisedArray | Standardised]] = {
+            "kept cells": StandardisedArray.from_state,
+            "standardised cells": Standardised.from_state,
+        }
+        with Fields(state, "prepared view") as read:
+            return cls(
+                read.text("name"),
+                read.part("cells", by_kind(makers), rows=rows, width=width),
+                read.flags("absent", (rows,)),
+            )
+
+    @property
+    def stored(self) -> bool:
+        """Whether the standardised cells are held as one array."""
+        return isinstance(self._cells, StandardisedArray)
+
+    def _width(self, n_rows: int | None = None) -> int:
+        n = self.shape[0] if n_rows is None else n_rows
+        if isinstance(self._cells, StandardisedArray):
+            return tile_width(n, self.dtype.itemsize)
+        stored = self._cells.source.dtype.itemsize
+        return tile_width(n, self.dtype.itemsize, stored, self._cells.max_bytes)
+
+    def _tiles(
+        self,
+        width: int | None = None,
+        weights: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
+        exact: bool = False,
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield tiles, exact ones in float64, and count their columns as read."""
+        self.reads.add(self.shape[1] if columns is None else len(columns))
+        cells = self._exact() if exact else self._cells
+        return cells.tiles(self._width() if width is None else width, weights, columns)
+
+    def _check(self, array: Any, shape: tuple[int | None, ...], what: str) -> np.ndarray:
+        array = np.asarray(array, dtype=np.float64)
+        wrong = array.ndim != len(shape) or any(
+            want is not None and got != want for got, want in zip(array.shape, shape, strict=True)
+        )
+        if wrong:
+            expected = tuple("k" if want is None else want for want in shape)
+            raise InputError(
+                f"View {self.name!r}: {what} must have shape {expected}, but its shape is "
+                f"{array.shape}."
+            )
+        return array
+
+    def project(self, A: Any) -> np.ndarray:
+        """Return the product X^T A of the standardised view.
+
+        Shapes: A (n_samples, k); returns (n_features, k).
+        """
+        A = self._check(A, (self.shape[0], None), "A")
+        out = np.empty((self.shape[1], A.shape[1]))
+        for cols, part in self.project_blocks(A):
+            out[cols] = part
+        return out
+
+    def project_blocks(
+        self, A: Any, gram: np.ndarray | None = None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield X^T A by blocks of features, for uses that do not need all of it at once.
+
+        Shapes: A (n_samples, k), gram (n_samples, n_samples); returns part (len of columns, k).
+        """
+        A = self._check(A, (self.shape[0], None), "A").astype(self.dtype)
+        for cols, tile in self._tiles():
+            if gram is not None:
+                gram += tile @ tile.T
+            yield cols, tile.T @ A
+
+    def apply(self, B: Any) -> np.ndarray:
+        """Return the product X B of the standardised view.
+
+        Shapes: B (n_features, k); returns (n_samples, k).
+        """
+        B = self._check(B, (self.shape[1], None), "B")
+        out = np.zeros((self.shape[0], B.shape[1]))
+        used = _worth_skipping(B.any(axis=1))
+        if used is not None:
+            B = B[used]
+        for cols, tile in self._tiles(columns=used):
+            out += tile @ B[cols].astype(self.dtype)
+        return out
+
+    def weighted_gram(self, s: Any = None) -> np.ndarray:
+        """Return the weighted Gram matrix X diag(s) X^T.
+
+        Shapes: s (n_features,); returns (n_samples, n_samples).
+        """
+        n = self.shape[0]
+        gram = np.zeros((n, n))
+        root, sign, peak, used = self._roots(s)
+        for cols, tile in self._tiles(weights=root, columns=used):
+            # One array times its own transpose is half the work for BLAS (syrk).
+            gram += tile @ tile.T if sign is None else (tile * sign[cols]) @ tile.T
+        return gram * peak
+
+    def cross_gram(self, other: PreparedView, s: Any = None) -> np.ndarray:
+        """Return the products X_other diag(s) X^T with other samples.
+
+        Shapes: s (n_features,); returns (n_other, n_samples).
+        """
+        if other.shape[1] != self.shape[1]:
+            raise InputError(
+                f"View {self.name!r}: cross_gram needs the same features on both sides, but they "
+                f"have {self.shape[1]} and {other.shape[1]}."
+            )
+        root, sign, peak, used = self._roots(s)
+        width = self._width(max(self.shape[0], other.shape[0]))
+        gram = np.zeros((other.shape[0], self.shape[0]))
+        ours = self._tiles(width, root, used)
+        theirs = other._tiles(width, root, used)
+        for (cols, tile), (_, new) in zip(ours, theirs, strict=True):
+            gram += new @ (tile if sign is None else tile * sign[cols]).T
+        return gram * peak
+
+    def _roots(
+        self, s: Any
+    ) -> tuple[np.ndarray | None, np.ndarray | None, float, np.ndarray | None]:
+        """Square roots of |s| over its largest, signs if any is negative, that largest, columns."""
+        if s is None:
+            return None, None, 1.0, None
+        s = self._check(s, (self.shape[1],), "s")
+        # Dividing by the peak keeps extreme weights inside the range of float32.
+        peak = float(np.abs(s).max(initial=0.0)) or 1.0
+        if not np.isfinite(peak):
+            raise InputError(f"View {self.name!r}: the weights s must be finite.")
+        used = _worth_skipping(s != 0)
+        if used is not None:
+            s = s[used]
+        sign = np.sign(s).astype(self.dtype) if (s < 0).any() else None
+        return np.sqrt(np.abs(s) / peak), sign, peak, used
+
+    def project_with_quadratics(
+        self, A: Any, matrices: Sequence[Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return (X^T A)^T and x_d^T M x_d for several M, from one reading of the view.
+
+        Shapes: A (n_samples, k), matrices (n_samples, n_samples); returns projected (k,
+        n_features).
+        """
+        n = self.shape[0]
+        A = self._check(A, (n, None), "A").astype(self.dtype)
+        Ms = [self._check(M, (n, n), "M").astype(self.dtype) for M in matrices]
+        projected = np.empty((A.shape[1], self.shape[1]))
+        quadratics = np.empty((len(Ms), self.shape[1]))
+        for cols, tile in self._tiles():
+            projected[:, cols] = A.T @ tile
+            for out, M in zip(quadratics, Ms, strict=True):
+                product = M @ tile
+                product *= tile
+                out[cols] = product.sum(axis=0, dtype=np.float64)
+        return projected, quadratics
+
+    def columns(self, idx: Any) -> np.ndarray:
+        """Return chosen columns, standardised, as float64 of shape (n_samples, len(idx))."""
+        index = np.arange(self.shape[1])[np.asarray(idx)].reshape(-1)
+        out = np.empty((self.shape[0], len(index)))
+        for cols, tile in self._tiles(columns=index, exact=True):
+            out[:, cols] = tile
+        return out
+
+    def dense(self, max_bytes: int = DENSE_LIMIT_BYTES) -> np.ndarray:
+        """Return the whole standardised matrix as float64, or refuse when it is too large."""
+        n, d = self.shape
+        if n * d * 8 > max_bytes:
+            raise InputError(
+                f"View {self.name!r}: {n:,} x {d:,} cells need {n * d * 8 / 2**30:.1f} GB as "
+                f"float64, above the limit of {max_bytes / 2**30:.1f} GB. Use project, apply, "
+                "weighted_gram or columns, which read the view piece by piece, or raise max_bytes."
+            )
+        out = np.empty((n, d))
+        for cols, tile in self._tiles(exact=True):
+            out[:, cols] = tile
+        return out
+
+    def _exact(self) -> Standardised | StandardisedArray:
+        if isinstance(self._cells, StandardisedArray):
+            return self._cells
+        return replace(self._cells, dtype=np.dtype(np.float64))
+
+    def take_rows(self, rows: Any) -> PreparedView:
+        """Return chosen samples with the same statistics; nothing wide is copied."""
+        index = np.arange(self.shape[0])[np.asarray(rows)].reshape(-1)
+        absent = self.absent[index]
+        cells = self._cells
+        held = index if cells.rows is None else cells.rows[index]
+        if isinstance(cells, StandardisedArray):
+            return PreparedView(self.name, replace(cells, rows=held), absent, self.reads)
+        design = None if cells.design is None else cells.design[index]
+        made = replace(cells, rows=held, absent=absent, design=design)
+        return PreparedView(self.name, made, absent, self.reads)
+
+    def __repr__(self) -> str:
+        n, d = self.shape
+        how = "stored" if self.stored else "by blocks"
+        return f"PreparedView({self.name!r}, {n:,} samples, {d:,} features, {self.dtype}, {how})"
+
+
+def _worth_skipping(used: np.ndarray) -> np.ndarray | None:
+    """Return the indices of the used columns if gathering them beats reading all, else None."""
+    index = np.flatnonzero(used)
+    return index if len(index) < 0.5 * len(used) else None
+
+
+def prepare_view(cells: Standardised) -> PreparedView:
+    """Return products over `cells`, stored as one array where that is safe and faster.
+
+    Small views of any storage but int8, sparse and lazy are stored; so are larger in-memory ones
+    up to 512 MB as float32. A memory-mapped view of that size is worked on by blocks, so
+    processes that share it do not each copy it.
+    """
+    n, d = cells.shape
+    base: Source = cells.source
+    while isinstance(base, (ColumnSource, RowMapSource)):
+        base = base.base
+    size = n * d * cells.dtype.itemsize
+    limit = KEEP_LIMIT_BYTES if cells.source.in_memory else standardised.FLOAT64_LIMIT_BYTES
+    if not isinstance(base, ArraySource) or cells.source.dtype == np.int8 or size > limit:
+        return PreparedView(cells.name, cells, cells.absent)
+    array: np.ndarray | None = None
+    width = tile_width(n, cells.dtype.itemsize, cells.source.dtype.itemsize, cells.max_bytes)
+    for cols, tile in cells.tiles(width):
+        if array is None:
+            column_major = tile.flags.f_contiguous and not tile.flags.c_contiguous
+            array = np.empty((n, d), dtype=cells.dtype, order="F" if column_major else "C")
+        array[:, cols] = tile
+    if array is None:
+        array = np.empty((n, d), dtype=cells.dtype)
+    return PreparedView(cells.name, StandardisedArray(array), cells.absent)

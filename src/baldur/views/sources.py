@@ -1,0 +1,385 @@
+"""Matrices read by column block, for chosen rows, without copying the whole.
+
+Every backend answers one question, `read(rows, cols)`: the cells of these rows and columns as a
+dense array in the dtype of storage. Rows stay deferred until that call, so cutting a container
+into folds costs one index vector per fold.
+"""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+from collections.abc import Iterator, Sequence
+from io import FileIO
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol, TypeGuard, runtime_checkable
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from baldur.exceptions import InputError
+from baldur.views.validate import check_columns
+
+# Smaller files are read through the map the user gave.
+FILE_READ_BYTES = 1 << 26
+READ_BYTES = 1 << 22
+"""Most bytes of one read: enough that calls cost little, and small beside the blocks of views."""
+
+
+def is_mapped(array: np.ndarray) -> bool:
+    """Whether the cells of an array lie in a mapped file."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap):
+            return True
+        base = base.base
+    return False
+
+
+def reads_by_file(array: np.ndarray) -> TypeGuard[np.memmap]:
+    """Return whether `read_mapped` supports this array and is faster than the map.
+
+    A slice of a map does not know where in the file it begins, and is read as usual.
+    """
+    return (
+        isinstance(array, np.memmap)
+        and array.nbytes >= FILE_READ_BYTES
+        and isinstance(array.base, mmap.mmap)
+        # Changes in a writable map may not be in the file yet.
+        and array.mode == "r"
+        and array.filename is not None
+        and (array.flags.c_contiguous or array.flags.f_contiguous)
+        and Path(array.filename).is_file()
+    )
+
+
+def read_mapped(array: np.memmap, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
+    """Return the cells of `rows` (None: all) and `cols`, read from the file behind the map."""
+    if array.flags.c_contiguous:
+        return _read_lines(array, array.shape[1], np.arange(array.shape[0]), rows, cols)
+    wanted = np.arange(array.shape[1])[cols]
+    inner = slice(None) if rows is None else rows
+    return _read_lines(array, array.shape[0], np.arange(array.shape[1]), wanted, inner).T
+
+
+def _read_lines(
+    array: np.memmap,
+    length: int,
+    every: np.ndarray,
+    lines: np.ndarray | None,
+    cells: slice | np.ndarray,
+) -> np.ndarray:
+    """Read some cells of some lines, a line being `length` cells that follow each other."""
+    lines = every if lines is None else lines
+    index = None
+    if isinstance(cells, slice) and cells.indices(length)[2] == 1:
+        first, last, _ = cells.indices(length)
+    else:
+        index = np.arange(length)[cells]
+        first, last = (int(index.min()), int(index.max()) + 1) if len(index) else (0, 0)
+        index = index - first
+    span = max(0, last - first)
+    out = np.empty((len(lines), span if index is None else len(index)), dtype=array.dtype)
+    if not out.size:
+        return out
+    # Lines that follow each other are read at once where most of their cells are wanted.
+    together = max(1, READ_BYTES // (length * array.itemsize)) if 2 * span >= length else 1
+    with FileIO(str(array.filename), "r") as file:
+        for start, stop in _runs(lines, together):
+            number = int(lines[start])
+            cells_read: Any = np.empty((stop - start - 1) * length + span, dtype=array.dtype)
+            file.seek(array.offset + (number * length + first) * array.itemsize)
+            got = file.readinto(memoryview(cells_read).cast("B"))
+            if got != cells_read.nbytes:
+                raise InputError(
+                    f"{array.filename}: expected {cells_read.nbytes} bytes at line {number}, but "
+                    f"the file gave {got}. It changed since it was opened; open it again."
+                )
+            found = np.lib.stride_tricks.as_strided(
+                cells_read, (stop - start, span), (length * array.itemsize, array.itemsize)
+            )
+            out[start:stop] = found if index is None else found[:, index]
+    return out
+
+
+def _runs(lines: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Yield places (start, stop) of lines that follow each other, at most so many at a time."""
+    ends = np.flatnonzero(np.diff(lines) != 1) + 1
+    for start, stop in itertools.pairwise([0, *ends.tolist(), len(lines)]):
+        for at in range(start, stop, most):
+            yield at, min(at + most, stop)
+
+
+MISSING_INT8 = -127
+"""Code of a missing cell in an int8 view, as PLINK readers write it."""
+
+Rows = np.ndarray | None
+Cols = slice | np.ndarray
+
+
+@runtime_checkable
+class LazyMatrix(Protocol):
+    """What a matrix must offer to be read lazily."""
+
+    shape: tuple[int, int]
+    dtype: Any
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols` as a dense array."""
+
+
+class Source:
+    """A matrix of known shape and dtype, read piece by piece."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the cells are in the process's own memory, not in a file."""
+        return False
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        raise TypeError(f"{type(self).__name__} does not say how to read its cells.")
+
+
+class ArraySource(Source):
+    """A NumPy array or memory map; contiguous pieces are views, not copies."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.shape = (array.shape[0], array.shape[1])
+        self.dtype = array.dtype
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the array is not mapped; checked on access, as joblib maps arrays for workers."""
+        return not is_mapped(self.array)
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        array = self.array
+        if reads_by_file(array):
+            return read_mapped(array, rows, cols)
+        if rows is None:
+            block = array[:, cols]
+        elif (run := _as_run(rows)) is not None:
+            block = array[run, cols]
+        elif isinstance(cols, slice):
+            # np.take writes C order; going through the transpose keeps a column-major layout.
+            if array.flags.f_contiguous and not array.flags.c_contiguous:
+                block = np.take(array.T[cols], rows, axis=1).T
+            else:
+                block = np.take(array[:, cols], rows, axis=0)
+        else:
+            block = array[np.ix_(rows, cols)]
+        return np.asarray(block)
+
+
+class SparseSource(Source):
+    """A SciPy sparse matrix, made dense one column block at a time."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix if matrix.format in ("csc", "csr") else matrix.tocsc()
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+        self.dtype = np.dtype(matrix.dtype)
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        if rows is None:
+            piece = self.matrix[:, cols]
+        elif self.matrix.format == "csr":
+            piece = self.matrix[rows][:, cols]
+        else:
+            piece = self.matrix[:, cols][rows]
+        return np.asarray(piece.toarray())
+
+
+class LazySource(Source):
+    """Any object with `shape`, `dtype` and `read(rows, cols)`."""
+
+    def __init__(self, matrix: LazyMatrix, view: str) -> None:
+        self.matrix = matrix
+        self.view = view
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+        self.dtype = np.dtype(matrix.dtype)
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        block = np.asarray(self.matrix.read(rows, cols))
+        n = self.shape[0] if rows is None else len(rows)
+        k = len(range(*cols.indices(self.shape[1]))) if isinstance(cols, slice) else len(cols)
+        if block.shape != (n, k):
+            raise InputError(
+                f"View {self.view!r}: its read(rows, cols) was expected to return an array of "
+                f"shape {(n, k)}, but returned {block.shape}. Make "
+                f"{type(self.matrix).__name__}.read return one row per requested row and one "
+                "column per requested column."
+            )
+        return block
+
+
+class ColumnSource(Source):
+    """Chosen columns of another source, not copied until read."""
+
+    def __init__(self, base: Source, columns: np.ndarray) -> None:
+        self.base = base
+        self.columns = columns
+        self.shape = (base.shape[0], len(columns))
+        self.dtype = base.dtype
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the cells of the other source are in memory."""
+        return self.base.in_memory
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        return self.base.read(rows, self.columns[cols])
+
+
+class RowMapSource(Source):
+    """Another source with its rows re-ordered; -1 for a sample that it does not have.
+
+    Cells of such samples are filled with zeros. The container marks them as absent, so the
+    filling is never used.
+    """
+
+    def __init__(self, base: Source, row_map: np.ndarray) -> None:
+        self.base = base
+        self.row_map = row_map
+        self.shape = (len(row_map), base.shape[1])
+        self.dtype = base.dtype
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the cells of the other source are in memory."""
+        return self.base.in_memory
+
+    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
+        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
+        wanted = self.row_map if rows is None else self.row_map[rows]
+        known = wanted >= 0
+        if known.all():
+            return self.base.read(wanted, cols)
+        found = self.base.read(wanted[known], cols)
+        block = np.zeros((len(wanted), found.shape[1]), dtype=found.dtype)
+        block[known] = found
+        return block
+
+
+def as_source(matrix: Any, view: str) -> Source:
+    """Wrap one view's matrix, or raise an error that names the view."""
+    if isinstance(matrix, Source):
+        return matrix
+    if isinstance(matrix, pd.DataFrame):
+        matrix = _frame_to_array(matrix, view)
+    if sparse.issparse(matrix):
+        source: Source = SparseSource(matrix)
+    elif isinstance(matrix, np.ndarray):
+        _check_two_dimensions(matrix.shape, view)
+        source = ArraySource(_plain(matrix))
+    elif isinstance(matrix, LazyMatrix):
+        _check_two_dimensions(tuple(matrix.shape), view)
+        source = LazySource(matrix, view)
+    else:
+        array = _from_sequence(matrix, view)
+        _check_two_dimensions(array.shape, view)
+        source = ArraySource(array)
+    _check_dtype(source.dtype, view)
+    return source
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """Drop subclasses other than memmap (np.matrix, masked arrays) that index differently."""
+    if isinstance(array, np.ma.MaskedArray):
+        floats = np.float32 if array.dtype in (np.float32, np.int8) else np.float64
+        return np.ma.filled(array.astype(floats), np.nan)
+    return array if isinstance(array, np.memmap) else np.asarray(array)
+
+
+def _from_sequence(matrix: Any, view: str) -> np.ndarray:
+    try:
+        return np.asarray(matrix)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"View {view!r}: expected a 2-D numeric matrix (array, memory map, sparse matrix, "
+            f"DataFrame or an object with shape, dtype and read), but got "
+            f"{type(matrix).__name__} that NumPy cannot turn into one ({error})."
+        ) from error
+
+
+def _frame_to_array(frame: pd.DataFrame, view: str) -> np.ndarray:
+    check_columns(frame, f"View {view!r}")
+    if any(pd.api.types.is_extension_array_dtype(dtype) for dtype in frame.dtypes):
+        return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    mixed = len({dtype.kind for dtype in frame.dtypes}) > 1
+    return frame.to_numpy(dtype=np.float64) if mixed else frame.to_numpy()
+
+
+def _check_two_dimensions(shape: tuple[int, ...], view: str) -> None:
+    if len(shape) != 2:
+        advice = "use column[:, None] for a single feature" if len(shape) == 1 else "reshape it"
+        raise InputError(
+            f"View {view!r}: expected a 2-D matrix (samples by features), but got an array of "
+            f"shape {tuple(shape)}; {advice}."
+        )
+
+
+def _check_dtype(dtype: np.dtype, view: str) -> None:
+    if dtype.kind == "c":
+        raise InputError(
+            f"View {view!r}: Complex data not supported; expected real numbers, but its dtype is "
+            f"{dtype}. Split it into real and imaginary columns."
+        )
+    if dtype.kind not in "biuf":
+        raise InputError(
+            f"View {view!r}: expected numbers (bool, integer or float), but its dtype is "
+            f"{dtype}. Convert it, for example with matrix.astype(float), and encode "
+            "categories as numbers."
+        )
+
+
+def _as_run(rows: np.ndarray) -> slice | None:
+    """Return rows that follow each other as a slice, which NumPy reads without copying."""
+    if len(rows) == 0:
+        return slice(0, 0)
+    first, last = int(rows[0]), int(rows[-1])
+    if last - first + 1 != len(rows) or (len(rows) > 1 and not (np.diff(rows) == 1).all()):
+        return None
+    return slice(first, last + 1)
+
+
+# Threads share counters; one lock for all of them, because a counter travels with its view and
+# locks cannot be pickled.
+_LOCK = Lock()
+
+
+class ReadCounter:
+    """Columns read of one view since it was prepared, whatever the rows."""
+
+    def __init__(self) -> None:
+        self.columns = 0
+
+    def add(self, columns: int) -> None:
+        """Count columns that are about to be read."""
+        with _LOCK:
+            self.columns += int(columns)
+
+
+class _Counted(Protocol):
+    shape: tuple[int, int]
+    reads: ReadCounter
+
+
+def passes(views: Sequence[_Counted]) -> float:
+    """Return how often the views were read since they were prepared, weighted by width.
+
+    A product with every column is one pass; gathering a few columns is a small part of one.
+    Rows taken from a view count with it.
+    """
+    total = sum(view.shape[1] for view in views)
+    return sum(view.reads.columns for view in views) / total if total else 0.0

@@ -1,0 +1,385 @@
+"""Standardised cells of a view, missing ones filled, made tile by tile or stored as one array.
+
+Both kinds offer `tiles(width, weights, columns)`; the products know nothing else about storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from baldur.core.state import Fields, State
+from baldur.exceptions import InputError
+from baldur.views.sources import MISSING_INT8, ArraySource, Source
+
+DEFAULT_BLOCK_BYTES = 1 << 26
+"""Bytes of one column block by default: 64 MB."""
+
+TILE_BYTES = 1 << 21
+"""Bytes of one tile in the working precision. Large enough for BLAS to be at full speed, small
+enough that a tile converted from storage is still in cache when BLAS reads it."""
+
+
+def column_blocks(
+    n_rows: int, n_columns: int, itemsize: int, max_bytes: int = DEFAULT_BLOCK_BYTES
+) -> Iterator[slice]:
+    """Cut columns into consecutive slices whose cells fit in `max_bytes`."""
+    width = max(1, int(max_bytes // max(1, n_rows * itemsize)))
+    for start in range(0, n_columns, width):
+        yield slice(start, min(start + width, n_columns))
+
+
+def tile_width(
+    n_rows: int, itemsize: int, stored: int = 1, max_bytes: int = DEFAULT_BLOCK_BYTES
+) -> int:
+    """Return how many columns make a tile."""
+    n_rows = max(1, n_rows)
+    width = max(256, TILE_BYTES // (n_rows * itemsize))
+    return max(1, min(width, max_bytes // (n_rows * stored)))
+
+
+def raw_tiles(
+    source: Source,
+    rows: np.ndarray | None,
+    width: int,
+    max_bytes: int = DEFAULT_BLOCK_BYTES,
+    columns: np.ndarray | None = None,
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield (columns, cells as stored) in tiles of `width` columns.
+
+    A source outside memory is read in blocks of up to `max_bytes`, each a whole number of tiles,
+    so that files are read in large pieces while the work is done on small ones.
+    """
+    n = source.shape[0] if rows is None else len(rows)
+    total = source.shape[1] if columns is None else len(columns)
+    per_block = width
+    if not source.in_memory:
+        per_block *= max(1, int(max_bytes // max(1, n * source.dtype.itemsize * width)))
+    for start in range(0, total, per_block):
+        stop = min(start + per_block, total)
+        wanted = slice(start, stop) if columns is None else columns[start:stop]
+        block = source.read(rows, wanted)
+        for first in range(start, stop, width):
+            last = min(first + width, stop)
+            yield slice(first, last), block[:, first - start : last - start]
+
+
+@dataclass(frozen=True)
+class NormalScores:
+    """Knots and scores of the ranked columns of one view."""
+
+    position: np.ndarray  # (n_features,)
+    knots: np.ndarray  # (n_knots, n_ranked)
+    scores: np.ndarray
+
+    def to_state(self) -> State:
+        """Return the knots and their scores as plain values."""
+        return {
+            "kind": "normal scores",
+            "position": self.position,
+            "knots": self.knots,
+            "scores": self.scores,
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, width: int) -> NormalScores:
+        """Build the scores from their state, for a view of `width` features."""
+        with Fields(state, "normal scores") as read:
+            knots = read.array("knots", ("k", "r"), largest=np.inf)
+            read.need(len(knots), "expected at least one knot", "knots")
+            read.need((knots[1:] >= knots[:-1]).all(), "expected knots in rising order", "knots")
+            return cls(
+                read.index("position", (width,), knots.shape[1], lowest=-1),
+                knots,
+                read.array("scores", ("k", "r")),
+            )
+
+    def fill(
+        self,
+        raw: np.ndarray,
+        columns: slice | np.ndarray,
+        factor: np.ndarray,
+        out: np.ndarray,
+    ) -> None:
+        """Write the scores of the ranked columns among `columns`, times a factor, into `out`.
+
+        Shapes: raw (n_samples, k), factor (k,), out (n_samples, k).
+        """
+        at = self.position[columns]
+        here = np.flatnonzero(at >= 0)
+        if here.size:
+            out[:, here] = self._of(raw[:, here], at[here]) * factor[here]
+
+    def _of(self, cells: np.ndarray, at: np.ndarray) -> np.ndarray:
+        knots, scores = self.knots[:, at], self.scores[:, at]
+        last = len(knots) - 1
+        # Bisection for the number of knots not above each cell; NaN counts none.
+        low = np.zeros(cells.shape, dtype=np.intp)
+        high = np.full(cells.shape, last + 1, dtype=np.intp)
+        for _ in range(int(last + 1).bit_length()):
+            middle = (low + high) // 2
+            reached = np.take_along_axis(knots, np.minimum(middle, last), axis=0) <= cells
+            reached &= middle <= last
+            low, high = np.where(reached, middle + 1, low), np.where(reached, high, middle)
+        left = np.maximum(low - 1, 0)
+        right = np.minimum(low, last)
+        x0, x1 = (np.take_along_axis(knots, i, axis=0) for i in (left, right))
+        s0, s1 = (np.take_along_axis(scores, i, axis=0) for i in (left, right))
+        gap = x1 - x0
+        inside = gap > 0
+        share = np.divide(cells - x0, gap, out=np.zeros(cells.shape), where=inside)
+        return np.asarray(s0 + share * (s1 - s0))
+
+
+FLOAT64_LIMIT_BYTES = 1 << 26
+"""Views whose cells fit in this many bytes as float64 are worked on in float64."""
+
+
+FARTHEST = 1e9
+"""Where nothing else holds them, new cells are held within so many standard deviations: far beyond
+the range of any training sample, and their squares and sums stay finite, in float32 as well."""
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """A source with its training statistics: cells are standardised as they are read."""
+
+    name: str  # View, for messages
+    source: Source
+    rows: np.ndarray | None  # Rows of the source, in order
+    mean: np.ndarray  # (n_features,)
+    factor: np.ndarray
+    absent: np.ndarray  # (n_samples,)
+    dtype: np.dtype  # Working precision
+    lower: np.ndarray | None = None  # (n_features,)
+    upper: np.ndarray | None = None
+    scores: NormalScores | None = None
+    score_factor: np.ndarray | None = None  # (n_features,)
+    design: np.ndarray | None = None  # (n_samples, q) and (q, n_features), or None
+    confound_coef: np.ndarray | None = None
+    max_bytes: int = DEFAULT_BLOCK_BYTES  # Largest block read at once
+
+    def to_state(self) -> State:
+        """Return the cells as they are stored, with the training statistics, as plain values."""
+        optional = ("lower", "upper", "score_factor", "design", "confound_coef")
+        return {
+            "kind": "standardised cells",
+            "name": self.name,
+            # Read as products do, so that the layout in memory and with it every rounding stays.
+            "cells": np.asarray(self.source.read(self.rows, slice(None))),
+            "mean": np.asarray(self.mean),
+            "factor": np.asarray(self.factor),
+            "absent": self.absent,
+            "dtype": str(self.dtype),
+            "max_bytes": int(self.max_bytes),
+            "scores": None if self.scores is None else self.scores.to_state(),
+            **{
+                name: None if (value := getattr(self, name)) is None else np.asarray(value)
+                for name in optional
+            },
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, rows: int, width: int) -> Standardised:
+        """Build the cells from their state, for `rows` samples and `width` features."""
+        with Fields(state, "standardised cells", n=rows, d=width) as read:
+            cells = read.array("cells", ("n", "d"), "number", finite=False, largest=np.inf)
+            infinite = cells.dtype.kind == "f" and np.isinf(cells).any()
+            read.need(not infinite, "expected finite cells, or NaN for missing ones", "cells")
+
+            def maybe(name: str, *shape: str, **conditions: Any) -> np.ndarray | None:
+                return read.array(name, shape, **conditions) if read.has(name) else None
+
+            made = cls(
+                name=read.text("name"),
+                source=ArraySource(cells),
+                rows=None,
+                mean=read.array("mean", ("d",), largest=np.inf),
+                factor=read.array("factor", ("d",), largest=np.inf, low=0.0),
+                absent=read.flags("absent", ("n",)),
+                dtype=np.dtype(read.choice("dtype", ("float32", "float64"))),
+                # A column without limits has infinite ones; NaN would be a limit to nothing.
+                lower=maybe("lower", "d", finite=False, largest=np.inf),
+                upper=maybe("upper", "d", finite=False, largest=np.inf),
+                scores=(
+                    read.part("scores", NormalScores.from_state, width=width)
+                    if read.has("scores")
+                    else None
+                ),
+                score_factor=maybe("score_factor", "d", largest=np.inf, low=0.0),
+                design=maybe("design", "n", "q"),
+                confound_coef=maybe("confound_coef", "q", "d"),
+                max_bytes=read.integer("max_bytes", 1),
+            )
+            pairs = (
+                ("lower", "upper"), ("scores", "score_factor"), ("design", "confound_coef"),
+            )  # fmt: skip
+            for one, other in pairs:
+                both = (getattr(made, one) is None) == (getattr(made, other) is None)
+                read.need(both, f"expected it together with {other}", one)
+            if made.lower is not None and made.upper is not None:
+                ordered = (made.lower <= made.upper).all()
+                read.need(ordered, "expected lower limits that are not above upper", "lower")
+            return made
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of features."""
+        return len(self.absent), self.source.shape[1]
+
+    def tiles(
+        self,
+        width: int,
+        weights: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield (columns, standardised cells, times weights); a tile is valid until the next."""
+        mean, factor, coef = self.mean, self.factor, self.confound_coef
+        limits = None
+        if self.lower is not None and self.upper is not None:
+            limits = np.stack([self.lower, self.upper]).astype(self.dtype)
+        if columns is not None:
+            mean, factor = mean[columns], factor[columns]
+            coef = None if coef is None else coef[:, columns]
+            limits = None if limits is None else limits[:, columns]
+        plain = limits is None and self.scores is None and coef is None
+        # int8 cells and their means are small numbers: float32 holds them to 1e-7.
+        narrow = self.source.dtype == np.int8 and self.dtype == np.float32
+        if narrow:
+            mean, factor = mean.astype(np.float32), factor.astype(np.float32)
+        # Where nothing else is done, the weights may join the factor: one pass less over the tile.
+        if weights is not None and self.source.dtype == np.int8 and plain:
+            factor = factor * weights.astype(factor.dtype)
+            weights = None
+        design = None if self.design is None else self.design.astype(self.dtype)
+        lacking = np.flatnonzero(self.absent)
+        buffer: np.ndarray | None = None
+        for cols, raw in raw_tiles(self.source, self.rows, width, self.max_bytes, columns):
+            if buffer is None:
+                buffer = _like_layout(raw, self.dtype)
+            tile = buffer[:, : raw.shape[1]]
+            if narrow:
+                np.copyto(tile, raw)
+                tile -= mean[cols]
+            else:
+                # A cell beyond the working precision becomes infinite, and is held below.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    np.subtract(raw, mean[cols], out=tile, dtype=np.float64, casting="unsafe")
+            with np.errstate(over="ignore", invalid="ignore"):
+                tile *= factor[cols]
+            # Looked for before the clip, which would hide infinities.
+            missing = self._missing(raw, tile)
+            if limits is not None:
+                np.maximum(tile, limits[0, cols], out=tile)
+                np.minimum(tile, limits[1, cols], out=tile)
+            elif raw.dtype != np.int8:
+                np.clip(tile, -FARTHEST, FARTHEST, out=tile)
+            if self.scores is not None:
+                self._fill_scores(raw, cols if columns is None else columns[cols], tile)
+            if design is not None and coef is not None:
+                tile -= design @ coef[:, cols].astype(self.dtype)
+            if missing is not None:
+                np.copyto(tile, 0, where=missing)
+            if lacking.size:
+                tile[lacking] = 0
+            if weights is not None:
+                tile *= weights[cols].astype(self.dtype)
+            yield cols, tile
+
+    def _fill_scores(self, raw: np.ndarray, columns: slice | np.ndarray, tile: np.ndarray) -> None:
+        if self.scores is None or self.score_factor is None:
+            return
+        self.scores.fill(raw, columns, self.score_factor[columns], tile)
+
+    def _missing(self, raw: np.ndarray, tile: np.ndarray) -> np.ndarray | None:
+        """Return which cells of a tile are missing, None for none of them."""
+        if raw.dtype == np.int8:
+            return raw == MISSING_INT8 if raw.size and raw.min() <= MISSING_INT8 else None
+        if raw.dtype.kind != "f":
+            return None
+        if np.isfinite(tile).all():
+            return None
+        if np.isinf(raw[~self.absent]).any():
+            raise InputError(
+                f"View {self.name!r}: expected finite cells or NaN for missing ones, but "
+                "it contains infinities. Replace them by NaN, or transform the columns "
+                "that produced them (a logarithm of 0, a division by 0)."
+            )
+        return np.isnan(tile)
+
+
+def _like_layout(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    if raw.flags.f_contiguous and not raw.flags.c_contiguous:
+        return np.empty(raw.shape[::-1], dtype=dtype).T
+    return np.empty(raw.shape, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class StandardisedArray:
+    """A standardised view held as one array."""
+
+    array: np.ndarray
+    rows: np.ndarray | None = None
+
+    def to_state(self) -> State:
+        """Return the cells of the rows as plain values."""
+        # Read as products do, so that the layout in memory and with it every rounding stays.
+        return {
+            "kind": "kept cells",
+            "cells": np.asarray(ArraySource(self.array).read(self.rows, slice(None))),
+        }
+
+    @classmethod
+    def from_state(cls, state: Any, *, rows: int, width: int) -> StandardisedArray:
+        """Build the cells from their state, for `rows` samples and `width` features."""
+        with Fields(state, "kept cells") as read:
+            made = cls(read.array("cells", (rows, width)))
+            good = made.dtype in (np.float32, np.float64)
+            read.need(good, "expected numbers of 32 or 64 bits", "cells")
+            return made
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision that products are computed in."""
+        return self.array.dtype
+
+    def tiles(
+        self,
+        width: int,
+        weights: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield (columns, standardised cells, times weights); tiles must not be written to."""
+        source = ArraySource(self.array)
+        for cols, cells in raw_tiles(source, self.rows, width, columns=columns):
+            if weights is None:
+                yield cols, cells
+            else:
+                yield cols, cells * weights[cols].astype(self.dtype)
+
+
+def working_dtype(n_rows: int, n_columns: int, dtype: Any = "auto") -> np.dtype:
+    """Choose the precision of a view's products: float64 while it fits in 64 MB."""
+    if dtype == "auto":
+        return np.dtype(np.float64 if n_rows * n_columns * 8 <= FLOAT64_LIMIT_BYTES else np.float32)
+    return np.dtype(dtype)
+
+
+def gram_eigh(gram: np.ndarray, rtol: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvectors and singular values of X from G = X X^T, largest first.
+
+    Shapes: gram (n, n); returns U (n, r), S (r,).
+    """
+    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    if rtol is None:
+        rtol = len(values) * np.finfo(np.float64).eps
+    keep = values > rtol * max(float(values[0]), 0.0)
+    U = vectors[:, keep]
+    if U.shape[1]:
+        peak = np.abs(U).argmax(axis=0)
+        U = U * np.sign(U[peak, np.arange(U.shape[1])])
+    return U, np.sqrt(values[keep])
