@@ -16,7 +16,8 @@ import pandas as pd
 from baldur.core.atomic_io import make_folder, replace_files
 from baldur.core.escape import one_line
 from baldur.core.spreadsheet import csv_text
-from baldur.evaluation import AddedValue, NestedResult, people_needed
+from baldur.evaluation import AddedValue, NestedResult
+from baldur.evaluation.learning_curve import people_needed
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.record import record_of
 from baldur.evaluation.results_reader import RECORD, digest
