@@ -24,12 +24,10 @@ from baldur.evaluation.clinical import (
     calibration_measures,
     decision_curves,
     evaluate_predictions,
-    integrated_calibration_index,
     learning_curves,
     metric_differences,
     metric_intervals,
     net_benefit,
-    shift_prevalence,
     subgroup_measures,
     threshold_measures,
 )
@@ -59,7 +57,6 @@ __all__ = [
     "calibration_measures",
     "decision_curves",
     "evaluate_predictions",
-    "integrated_calibration_index",
     "known_models",
     "learning_curve",
     "learning_curves",
@@ -68,7 +65,6 @@ __all__ = [
     "metric_intervals",
     "nested_cv",
     "net_benefit",
-    "shift_prevalence",
     "subgroup_measures",
     "threshold_measures",
 ]
