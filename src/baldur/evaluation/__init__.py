@@ -7,9 +7,9 @@ Out: a `NestedResult`, from which all tables are computed with one bootstrap (fo
 `Evaluation`.
 
 `run` runs and `job_store` stores jobs, `metric_table` has the table of metrics and tests between
-models, `selected_features` the selected features, `results` all tables by name for files, figures
-and pages, and `result_files` says what each of them is; `clinical` intervals, calibration, net benefit and subgroups,
-`added_value` what each view adds, and `validation` a frozen model on a new cohort.
+models, `selected_features` the selected features, `clinical` intervals, calibration, net benefit
+and subgroups, `added_value` what each view adds, and `validation` a frozen model on a new cohort.
+`results` has all tables by name, for files, figures and pages; `result_files` is their registry.
 
 It may import estimators, baselines, preparation and views; never saving, plots, study or report.
 
