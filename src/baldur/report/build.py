@@ -19,7 +19,7 @@ from baldur.report.page import Page, check_extra, render
 from baldur.report.pictures import draw, plans_of
 from baldur.report.results import StudyResults
 from baldur.report.validation import is_validation, open_validation, validation_page
-from baldur.saving import SavedModel, load_model
+from baldur.saving import SavedModel, load
 from baldur.study.evaluate import EvaluatedStudy
 from baldur.study.write_results import INDEX, REPORT, WrittenOutcomes, index_text
 
@@ -59,11 +59,10 @@ def report_folder(
     --------
     >>> import pathlib, tempfile
     >>> import baldur
-    >>> from baldur.baselines import PriorClassifier
     >>> from baldur.datasets import make_multiview
     >>> from baldur.report import report_folder
     >>> sim = make_multiview(60, {"a": 4, "b": 9}, random_state=0)
-    >>> model = PriorClassifier().fit(sim.data, sim.target)
+    >>> model = baldur.PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     report_folder(baldur.save(model, pathlib.Path(folder) / "model")).name
     'report.html'
@@ -75,7 +74,7 @@ def report_folder(
     target = place / REPORT if path is None else _file_at(Path(path))
     if (place / _MANIFEST).is_file():
         _refuse_model(model, place, "a model folder")
-        fitted = FittedModel.of_saved(load_model(place))
+        fitted = FittedModel.of_saved(load(place, study=True))
         return _write(target, None, fitted, people, title)
     if is_validation(place):
         _refuse_model(model, place, "the folder of a validation")
@@ -83,7 +82,7 @@ def report_folder(
         page = validation_page(open_validation(place), people, title)
         return _write_page(target, page)
     run = StudyResults.from_folder(place)
-    added = None if model is None else FittedModel.of_saved(load_model(model))
+    added = None if model is None else FittedModel.of_saved(load(model, study=True))
     if run.record.get("outcomes"):
         check_extra()
         several = OutcomesResults.from_folder(run, place, linked=path is None)
