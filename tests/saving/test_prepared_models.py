@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 import baldur
-from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.exceptions import InputError
+from baldur.paper import PaperClassifier
 from baldur.preparation import (
     CategoryEncoder,
     Preparation,

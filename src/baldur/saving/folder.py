@@ -70,7 +70,7 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> Path:
     >>> import baldur
     >>> from baldur.datasets import make_multiview
     >>> sim = make_multiview(50, {"a": 4}, random_state=0)
-    >>> fitted = baldur.PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
+    >>> fitted = baldur.paper.PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
     >>> with tempfile.TemporaryDirectory() as here:
     ...     again = baldur.load(baldur.save(fitted, pathlib.Path(here) / "model"))
     >>> bool((again.predict_proba(sim.data) == fitted.predict_proba(sim.data)).all())
@@ -118,9 +118,10 @@ def load(
     >>> import pathlib, tempfile
     >>> import baldur
     >>> from baldur.datasets import make_multiview
+    >>> from baldur.paper import PaperClassifier
     >>> from baldur.saving import SavedModel
     >>> sim = make_multiview(50, {"a": 4}, random_state=0)
-    >>> fitted = baldur.PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
+    >>> fitted = PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
     >>> model = SavedModel(fitted, classes=["control", "patient"], details={"title": "Pilot"})
     >>> with tempfile.TemporaryDirectory() as here:
     ...     folder = baldur.save(model, pathlib.Path(here) / "model")

@@ -31,7 +31,7 @@ class SavedModel:
 
     Examples
     --------
-    >>> from baldur import PaperClassifier
+    >>> from baldur.paper import PaperClassifier
     >>> from baldur.datasets import make_multiview
     >>> from baldur.saving import SavedModel
     >>> sim = make_multiview(50, {"a": 4}, random_state=0)
