@@ -9,6 +9,7 @@ Out: a `NestedResult`, from which all tables are computed with one bootstrap (fo
 whose results `job_store` holds; `selected_features` summarises what was selected, and `clinical`
 has intervals, calibration, net benefit and subgroups. `view_sets` and `view_differences` say what
 each view adds, and `validation` compares a new cohort with the training rows of a model.
+`results` has all tables by name, for files, figures and pages; `result_files` is their registry.
 
 It may import estimators, baselines, preparation and views; never saving, plots, study or report.
 
