@@ -28,10 +28,20 @@ from baldur.report.checks import (
     made_of_run,
 )
 from baldur.report.explanations import EXPLANATIONS, factors_of
-from baldur.report.feature_tables import feature_table, participants_table, presence_table
+from baldur.report.feature_tables import ViewCard, feature_table, view_cards
 from baldur.report.few_features import cost_table, few_table_of_model, few_table_of_run
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import Cell, Column, Table, count, distinct, listed, plain, short
+from baldur.report.formatting import (
+    Cell,
+    Column,
+    Table,
+    count,
+    distinct,
+    listed,
+    make_table,
+    plain,
+    short,
+)
 from baldur.report.methods import (
     Item,
     methods_of_model,
@@ -44,12 +54,12 @@ from baldur.report.people import Person, people_of_model, people_of_run
 from baldur.report.results import StudyResults
 from baldur.report.sentences import Sentence
 from baldur.report.tables import (
-    ViewCard,
     difference_table,
     model_table,
+    participants_table,
+    presence_table,
     subgroup_table,
     threshold_table,
-    view_cards,
 )
 
 
@@ -277,20 +287,17 @@ def _settings_of_model(model: FittedModel, inner: Any) -> list[tuple[str, str]]:
 
 
 def _counts(model: FittedModel) -> Table:
-    columns = [Column("Outcome", numeric=False), Column("People")]
-    table = Table("participants", "People passed with the model, by outcome", columns)
-    if model.y is None or not model.classes:
-        return table
-    if np.ndim(model.y) == 2:
+    columns = [Column("Outcome", "outcome"), Column("People", "people", Cell.whole)]
+    caption = "People passed with the model, by outcome"
+    counts: list[int] = []
+    if model.y is not None and model.classes and np.ndim(model.y) == 2:
         # Of a label matrix each column is an outcome, and people may have several.
-        table.caption = "People passed with the model who have each outcome"
-        for name, n in zip(model.classes, np.asarray(model.y).sum(axis=0), strict=True):
-            table.add([Cell.name(name), Cell.whole(n)])
-        return table
-    for name in model.classes:
-        n = sum(str(label) == name for label in model.y)
-        table.add([Cell.name(name), Cell.whole(n)])
-    return table
+        caption = "People passed with the model who have each outcome"
+        counts = np.asarray(model.y).sum(axis=0).tolist()
+    elif model.y is not None:
+        counts = [sum(str(label) == name for label in model.y) for name in model.classes]
+    rows = [{"outcome": c, "people": n} for c, n in zip(model.classes, counts, strict=False)]
+    return make_table("participants", caption, rows, columns)
 
 
 def made_with() -> str:

@@ -17,17 +17,27 @@ from baldur.evaluation.results_reader import AGAIN
 from baldur.exceptions import InputError
 from baldur.report.answer import OTHERS, answer_of_run, main_model
 from baldur.report.checks import checks_of_run
-from baldur.report.evidence import comparison_of, interval_of, prediction_of
+from baldur.report.evidence import comparison_of, prediction_of
 from baldur.report.explanations import factors_of
 from baldur.report.facts import Facts, OutcomeFacts, lead_of_run, settings_of_run
 from baldur.report.fitted import Calculator, FittedModel
-from baldur.report.formatting import Cell, Column, Table, count, listed, short
+from baldur.report.formatting import (
+    Cell,
+    Column,
+    Table,
+    count,
+    ends_of,
+    listed,
+    make_table,
+    short,
+    spread,
+)
 from baldur.report.methods import methods_of_run, repeat_of_run
 from baldur.report.page import Page
 from baldur.report.pictures import Plan, draw, latent_plans
 from baldur.report.results import StudyResults
 from baldur.report.sentences import COMPARISON, PREDICTION, SHOWN, Sentence, case_of
-from baldur.report.tables import difference_table, metric_heading, model_table
+from baldur.report.tables import difference_table, model_table
 from baldur.study.write_results import OUTCOMES, REPORT, WrittenOutcomes, outcome_folders
 
 _MOST_DRAWN = 12
@@ -177,7 +187,7 @@ def _metric(found: OutcomesResults) -> str:
 
 
 def _heading(found: OutcomesResults) -> str:
-    return metric_heading(_metric(found))
+    return METRICS[_metric(found)].heading
 
 
 def _outcome(
@@ -235,39 +245,39 @@ def _answer(
 
 
 def _counts(found: OutcomesResults) -> Table:
-    columns = [Column("Outcome", numeric=False), Column("Yes"), Column("No"), Column("Share")]
-    table = Table("participants", "People with each outcome", columns)
+    columns = [
+        Column("Outcome", "outcome"),
+        Column("Yes", "yes", Cell.whole),
+        Column("No", "no", Cell.whole),
+        Column("Share", "share", Cell.share),
+    ]
+    rows = []
     for name, run in found.each.items():
-        if "label" not in run.people:
-            continue
-        labels = run.people["label"].astype(str)
+        labels = run.people.get("label", pd.Series(dtype=str)).astype(str)
         yes, total = int((labels == run.classes[-1]).sum()), len(labels)
-        cells = [Cell.name(name), Cell.whole(yes), Cell.whole(total - yes)]
-        table.add([*cells, Cell.share(yes / total if total else float("nan"))])
-    return table
+        if "label" in run.people:
+            share = yes / total if total else None
+            rows.append({"outcome": name, "yes": yes, "no": total - yes, "share": share})
+    return make_table("participants", "People with each outcome", rows, columns)
 
 
 def _by_outcome(found: OutcomesResults) -> Table:
     """Return one metric of every model for the mean and for every outcome."""
     frame, metric = found.intervals, _metric(found)
+    outcomes = frame["outcome"].astype(str)
+    frame = frame.assign(outcome=outcomes.where(outcomes != AVERAGE, "Mean over outcomes"))
     models = [m for m in found.mean.record.get("models", []) if m in set(frame["model"])]
-    columns = [Column("Outcome", numeric=False), *(Column(short(m)) for m in models)]
-    caption = f"{_heading(found)} of every outcome, with 95 % intervals"
-    table = Table("outcomes", caption, columns)
-    for outcome in dict.fromkeys(frame["outcome"].astype(str)):
-        rows = frame[frame["outcome"].astype(str) == outcome]
-        cells = [Cell.name("Mean over outcomes" if outcome == AVERAGE else outcome)]
-        for model in models:
-            value = interval_of(rows, model=model, metric=metric)
-            cells.append(Cell.interval(value.estimate, value.low, value.high))
-        table.add(cells)
-    table.note = (
+    rows = spread(frame[frame["metric"].astype(str) == metric], ["outcome"], "model")
+    columns = [Column("Outcome", "outcome")]
+    columns += [Column(short(m), ends_of(m), Cell.interval) for m in models]
+    note = (
         f"{METRICS[metric].heading} on pooled held-out predictions. The interval of the mean comes "
         "from resamples of people with all their outcomes."
         if metric in METRICS
         else ""
     )
-    return table
+    caption = f"{_heading(found)} of every outcome, with 95 % intervals"
+    return make_table("outcomes", caption, rows, columns, note)
 
 
 def _methods(found: OutcomesResults, main: str | None) -> str:
