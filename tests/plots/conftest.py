@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, PaperClassifier
+from baldur import BaldurClassifier, BaldurRegressor
 from baldur.baselines import ElasticNetLogisticClassifier, PriorClassifier, RidgeLogisticClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.inference import inner_folds
+from baldur.paper import PaperClassifier
 from baldur.study.write_results import write_results
 
 pytest.importorskip("matplotlib")
