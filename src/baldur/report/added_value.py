@@ -12,6 +12,7 @@ import pandas as pd
 
 from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.results import Results
 from baldur.evaluation.view_differences import (
     ADDED,
     ALL,
@@ -37,7 +38,6 @@ from baldur.report.formatting import (
     short,
     spread,
 )
-from baldur.report.results import StudyResults
 from baldur.report.sentences import (
     NOT_SHOWN,
     SHOWN,
@@ -196,7 +196,7 @@ def added_value_text(added: AddedValue) -> str:
     return "\n".join(_lines(found, added.model, shares))
 
 
-def added_value_answer(run: StudyResults) -> Sentence | None:
+def added_value_answer(run: Results) -> Sentence | None:
     """Return the answer to what each view adds to the baseline; None where it was not asked.
 
     Where it was asked and models that it needs failed, the answer says so.
@@ -223,7 +223,7 @@ def added_value_answer(run: StudyResults) -> Sentence | None:
     )
 
 
-def added_value_section(run: StudyResults) -> list[str]:
+def added_value_section(run: Results) -> list[str]:
     """Return the sentences of every comparison and the notes on them, for the page."""
     table = run.table("added_value")
     found = additions_of(table, bool(run.classes))
@@ -238,7 +238,7 @@ def added_value_section(run: StudyResults) -> list[str]:
     return [*missing, *_lines(found, model, shares)]
 
 
-def missing_text(run: StudyResults) -> str:
+def missing_text(run: Results) -> str:
     """Return which comparisons with the baseline views are missing and why; "" if none."""
     return short(str(run.record.get("added_value_missing") or ""), 400)
 
@@ -279,7 +279,7 @@ def _metrics(rows: pd.DataFrame) -> dict[str, tuple[str, bool]]:
     return metrics
 
 
-def _rows(run: StudyResults, questions: Sequence[str], ends: Sequence[str]) -> list[dict[Any, Any]]:
+def _rows(run: Results, questions: Sequence[str], ends: Sequence[str]) -> list[dict[Any, Any]]:
     """Return a row for each comparison of some kinds, with the ends of every metric."""
     table = _asked(run, questions)
     table = table.assign(key=[f"{m} {t}" for m, t in table[["metric", "threshold"]].to_numpy()])
@@ -290,7 +290,7 @@ def _rows(run: StudyResults, questions: Sequence[str], ends: Sequence[str]) -> l
     ]
 
 
-def _asked(run: StudyResults, questions: Sequence[str]) -> pd.DataFrame:
+def _asked(run: Results, questions: Sequence[str]) -> pd.DataFrame:
     table = run.table("added_value")
     if "question" not in table:
         return pd.DataFrame(columns=["question", "view", "metric", "threshold"])
@@ -302,7 +302,7 @@ _SETS, _SET_ENDS = (BASELINE, WITH, ALL, ALONE, WITHOUT), ("value", "value_low",
 _GAIN_ENDS = ("difference", "low", "high")
 
 
-def view_set_table(run: StudyResults) -> Table:
+def view_set_table(run: Results) -> Table:
     """Return how well each view set predicts, with intervals."""
     columns = [
         Column("Views", "name"),
@@ -315,7 +315,7 @@ def view_set_table(run: StudyResults) -> Table:
     return make_table("view_sets", caption, _rows(run, _SETS, _SET_ENDS), columns)
 
 
-def addition_table(run: StudyResults) -> Table:
+def addition_table(run: Results) -> Table:
     """Return what each view adds, with intervals, tests and the detectable increase."""
     metrics = _metrics(_asked(run, _COMPARED))
     columns = [
@@ -362,7 +362,7 @@ _MOVES = [
 ]  # fmt: skip
 
 
-def reclassification_table(run: StudyResults) -> Table:
+def reclassification_table(run: Results) -> Table:
     """Return who moves across the thresholds when a view is added."""
     base = baseline_of(run.table("added_value"))
     rows = [

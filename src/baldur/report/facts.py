@@ -10,6 +10,7 @@ import numpy as np
 import baldur
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
+from baldur.evaluation.results import Results
 from baldur.report.added_value import (
     added_value_section,
     addition_table,
@@ -51,7 +52,6 @@ from baldur.report.methods import (
     tripod_items,
 )
 from baldur.report.people import Person, people_of_model, people_of_run
-from baldur.report.results import StudyResults
 from baldur.report.sentences import Sentence
 from baldur.report.tables import (
     difference_table,
@@ -124,7 +124,7 @@ class Facts:
 
 
 def gather_facts(
-    run: StudyResults | None = None,
+    run: Results | None = None,
     model: FittedModel | None = None,
     *,
     people: str = "hidden",
@@ -138,7 +138,7 @@ def gather_facts(
     return _of_model(model, people, title)
 
 
-def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: str | None) -> Facts:
+def _of_run(run: Results, model: FittedModel | None, people: str, title: str | None) -> Facts:
     main = main_model(run)
     fitted = model if model is not None and model.is_called(main) else None
     checks = checks_of_run(run, main)
@@ -182,7 +182,7 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
     )
 
 
-def _other_data(run: StudyResults, model: FittedModel) -> Check | None:
+def _other_data(run: Results, model: FittedModel) -> Check | None:
     """Return the check that applies where the model was fitted on other columns than the study."""
     widths = {v["name"]: v["features"] for v in run.record.get("views", [])}
     seen = [
@@ -199,7 +199,7 @@ def _other_data(run: StudyResults, model: FittedModel) -> Check | None:
     return Check("B18", CARE, f"Views that differ: {listed(seen)}.") if seen else None
 
 
-def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
+def lead_of_run(run: Results, outcomes: str = "") -> str:
     """Return the first line of a page: people, views and features, models."""
     record = run.record
     views = record.get("views", [])
@@ -213,7 +213,7 @@ def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
     )
 
 
-def settings_of_run(run: StudyResults) -> list[tuple[str, str]]:
+def settings_of_run(run: Results) -> list[tuple[str, str]]:
     """Return the settings of a comparison, each with its name."""
     record = run.record
     made = [

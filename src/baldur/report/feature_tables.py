@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import BOTH, uncertain_weights
+from baldur.evaluation.results import Results
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     Cell,
@@ -21,7 +22,6 @@ from baldur.report.formatting import (
     number,
     percent,
 )
-from baldur.report.results import StudyResults
 
 MOST_FEATURES = 1000
 """Rows of the model that the page is about; 1,000 are 0.5 MB of a page."""
@@ -35,7 +35,7 @@ _IN_FOLDS = {"mean_weight": float, "frequency": float, "sign_agreement": float}
 _IN_FIT = {"weight": float, "lower": float, "upper": float, "inclusion_probability": float}
 
 
-def feature_table(run: StudyResults | None, main: str | None, model: FittedModel | None) -> Table:
+def feature_table(run: Results | None, main: str | None, model: FittedModel | None) -> Table:
     """Return the features: weights with intervals, how often selected, and credible sets."""
     folds, summary = _of_folds(run, main), pd.DataFrame() if model is None else model.summary()
     summary = summary.head(4 * MOST_FEATURES)
@@ -82,7 +82,7 @@ def _weight(value: float, low: float, high: float) -> Cell:
     return Cell.number(value, small=True)
 
 
-def _of_folds(run: StudyResults | None, main: str | None) -> pd.DataFrame:
+def _of_folds(run: Results | None, main: str | None) -> pd.DataFrame:
     """Return the features that folds select, those of the main model first."""
     rows = pd.DataFrame() if run is None else run.table("selection")
     if run is None or "feature" not in rows:
@@ -129,9 +129,7 @@ class ViewCard:
     features: list[str]
 
 
-def view_cards(
-    run: StudyResults | None, main: str | None, model: FittedModel | None
-) -> list[ViewCard]:
+def view_cards(run: Results | None, main: str | None, model: FittedModel | None) -> list[ViewCard]:
     """Return the cards of all views, in their order."""
     cards: dict[str, ViewCard] = {}
 
@@ -171,7 +169,7 @@ def _first(features: Iterable[Any]) -> list[str]:
     return distinct(list(dict.fromkeys(features))[:LISTED])
 
 
-def _facts_of_folds(run: StudyResults, main: str) -> list[tuple[str, tuple[str, str]]]:
+def _facts_of_folds(run: Results, main: str) -> list[tuple[str, tuple[str, str]]]:
     """Return what the folds say about each view: its name, and a heading with a value."""
     facts = []
     shares = run.of_model("view_shares", main)

@@ -22,6 +22,7 @@ import pandas as pd
 from baldur.estimators.summary import few_features_table, split_names, unpaid
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.predictions import AS_SELECTED
+from baldur.evaluation.results import Results
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     ENDS,
@@ -38,7 +39,6 @@ from baldur.report.formatting import (
     percent,
     spread,
 )
-from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, case_of
 
 QUESTION = "How few features are enough?"
@@ -194,7 +194,7 @@ FEW_FEATURES = (
 )  # fmt: skip
 
 
-def few_of(run: StudyResults, main: str, shown: bool) -> FewEvidence | None:
+def few_of(run: Results, main: str, shown: bool) -> FewEvidence | None:
     """Return the evidence on few features; None for a model without submodels."""
     rows = run.of_model("few_features", main)
     if "limit" not in rows:
@@ -226,7 +226,7 @@ def _difference(row: Mapping[Any, Any], own: Mapping[Any, Any]) -> Difference:
     )
 
 
-def few_sentence(run: StudyResults, main: str, shown: bool) -> Sentence | None:
+def few_sentence(run: Results, main: str, shown: bool) -> Sentence | None:
     """Return the headline on few features; None for a model without submodels."""
     evidence = few_of(run, main, shown)
     if evidence is None:
@@ -241,7 +241,7 @@ _DIFFERENCE = ("difference", "difference_low", "difference_high")
 _LOSS = ("loss", "loss_lower", "loss_upper")
 
 
-def few_table_of_run(run: StudyResults, main: str | None) -> Table:
+def few_table_of_run(run: Results, main: str | None) -> Table:
     """Return the table of the outer folds, empty for a model without submodels."""
     rows = run.of_model("few_features", main) if main is not None else pd.DataFrame()
     names = run.of_model("few_names", main) if main is not None else pd.DataFrame()

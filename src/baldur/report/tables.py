@@ -14,6 +14,7 @@ import pandas as pd
 from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.predictions import EVERYBODY
+from baldur.evaluation.results import HAS, Results
 from baldur.report.evidence import comparison_of
 from baldur.report.formatting import (
     ENDS,
@@ -31,7 +32,6 @@ from baldur.report.formatting import (
     sort_key,
     spread,
 )
-from baldur.report.results import HAS, StudyResults
 
 MOST_ROWS = 300
 """Rows of subgroups on the page; the file has them all."""
@@ -58,7 +58,7 @@ def direction(metric: str) -> str:
     return "higher is better" if METRICS[metric].greater_is_better else "lower is better"
 
 
-def model_table(run: StudyResults) -> Table:
+def model_table(run: Results) -> Table:
     """Return one row per model with every metric and its interval."""
     frame = run.table("table")
     ends = ("pooled", "low", "high")
@@ -85,7 +85,7 @@ def _note(row: Mapping[Any, Any]) -> str:
     return f"failed: {failure}" if failure else str(row.get("note") or "")
 
 
-def difference_table(run: StudyResults, main: str | None) -> Table:
+def difference_table(run: Results, main: str | None) -> Table:
     """Return the differences between the main model and every other, as in the headline."""
     caption = f"Differences between {short(main or '')} and the other models"
     evidence = None if main is None else comparison_of(run, main)
@@ -127,7 +127,7 @@ _CHOSEN = (
 )
 
 
-def threshold_table(run: StudyResults) -> Table:
+def threshold_table(run: Results) -> Table:
     """Return what the models would do as tests at stated thresholds."""
     frame = run.table("thresholds")
     rows = spread(frame, ["model", "threshold", "rule"], "measure")
@@ -172,7 +172,7 @@ _SUBGROUPS = [
 ]  # fmt: skip
 
 
-def subgroup_table(run: StudyResults, main: str | None) -> Table:
+def subgroup_table(run: Results, main: str | None) -> Table:
     """Return the figures of the model in subgroups, and their differences from all others."""
     frame = run.table("subgroups") if main is None else run.of_model("subgroups", main)
     caption = "Figures in subgroups, with 95 % intervals"
@@ -209,7 +209,7 @@ def multiplicity(frame: pd.DataFrame) -> str:
     )
 
 
-def participants_table(run: StudyResults) -> Table:
+def participants_table(run: Results) -> Table:
     """Return the participants by outcome (a "Table 1")."""
     people, classes = run.people, run.classes
     caption = "Participants by outcome"
@@ -303,7 +303,7 @@ def mean_sd(mean: float, sd: float) -> str:
     return f"{number(mean, digits)} ({number(sd, digits)})"
 
 
-def presence_table(run: StudyResults) -> Table:
+def presence_table(run: Results) -> Table:
     """Return which views are missing: one row per pattern, the most frequent first."""
     people = run.people
     has = [c for c in people.columns if c.startswith(HAS)]

@@ -15,6 +15,7 @@ import pandas as pd
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
+from baldur.evaluation.results import Results, read_tables
 from baldur.evaluation.validation import far_values
 from baldur.exceptions import InputError
 from baldur.report.answer import calibration_sentence
@@ -34,7 +35,6 @@ from baldur.report.formatting import Cell, Column, Table, count, listed, make_ta
 from baldur.report.page import Page
 from baldur.report.people import people_of_run
 from baldur.report.pictures import Plan, draw, validation_plans
-from baldur.report.results import StudyResults, read_tables
 from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, Transport, case_of
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
 from baldur.study.validate import TITLE
@@ -62,7 +62,7 @@ def is_validation(folder: Path) -> bool:
     return (folder / SUMMARY).is_file() and not (folder / "table.csv").exists()
 
 
-def open_validation(folder: Path) -> StudyResults:
+def open_validation(folder: Path) -> Results:
     """Read the folder of a validation."""
     tables, problems = read_tables(folder, _USED, required=("predictions", "intervals"))
     predictions = tables["predictions"]
@@ -92,7 +92,7 @@ def open_validation(folder: Path) -> StudyResults:
             f"predictions.csv has {record['people']:,} people, but the figures in intervals.csv "
             f"rest on {measured:,}: one of the files is incomplete."
         )
-    made = StudyResults(folder=folder, tables=tables, record=record)
+    made = Results(folder=folder, tables=tables, record=record)
     made.problems = problems
     return made
 
@@ -105,7 +105,7 @@ def interval_people(intervals: pd.DataFrame) -> int | None:
     return int(known.max()) if len(known) else None
 
 
-def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
+def validation_page(run: Results, people: str, title: str | None) -> Page:
     """Return the page of a validation."""
     main = run.record["models"][0]
     made, not_made = _checks_made(run, main)
@@ -149,7 +149,7 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
     )
 
 
-def _answer(run: StudyResults, main: str, checks: list[Check]) -> list[Sentence]:
+def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
     people = count(run.record["people"], "person", "people")
     evidence = replace(
         prediction_of(run, main), how=f"in a new cohort of {people}", doubts=doubts_of(checks)
@@ -174,11 +174,11 @@ def _answer(run: StudyResults, main: str, checks: list[Check]) -> list[Sentence]
     return made
 
 
-def _development(run: StudyResults, metric: str) -> Interval:
+def _development(run: Results, metric: str) -> Interval:
     return interval_of(run.table("development"), metric=metric)
 
 
-def _figure_table(run: StudyResults, main: str) -> Table:
+def _figure_table(run: Results, main: str) -> Table:
     """Return every metric in the new cohort, and in the development study where it is known."""
     rows, before = run.of_model("intervals", main), run.table("development")
     old = "metric" in before
@@ -225,7 +225,7 @@ _DRIFT = [
 ]
 
 
-def _drift_table(run: StudyResults) -> Table:
+def _drift_table(run: Results) -> Table:
     rows = run.table("shift_views").to_dict("records")
     for row in rows:
         far, features = Cell.whole(row["far"]), Cell.whole(row["features"])
@@ -236,7 +236,7 @@ def _drift_table(run: StudyResults) -> Table:
     return make_table("drift", caption, rows, _DRIFT)
 
 
-def _recalibration_table(run: StudyResults) -> Table:
+def _recalibration_table(run: Results) -> Table:
     frame, after = run.table("recalibration"), run.table("recalibrated_intervals")
     metrics = [m for m in ("log_loss", "brier", "auc") if m in run.record["metrics"]]
     columns = [
@@ -258,7 +258,7 @@ def _recalibration_table(run: StudyResults) -> Table:
     return make_table("recalibration", caption, rows, columns, note)
 
 
-def _drift_checks(run: StudyResults) -> list[Check]:
+def _drift_checks(run: Results) -> list[Check]:
     frame = run.table("shift_views")
     if "worst_shift" not in frame:
         return []
@@ -274,7 +274,7 @@ def _drift_checks(run: StudyResults) -> list[Check]:
     return [Check("B19", level, f"Mean shifted from training: {listed(seen)}.")]
 
 
-def _far_check(run: StudyResults) -> Check | None:
+def _far_check(run: Results) -> Check | None:
     """Return the check on single values that training had nothing like."""
     frame = run.table("shift_features")
     ends = ["low_training", "high_training", "low_new", "high_new"]
@@ -287,7 +287,7 @@ def _far_check(run: StudyResults) -> Check | None:
     return Check("B21", CARE, f"{listed([short(text, 120) for text in found], 5)}.")
 
 
-def _checks_made(run: StudyResults, main: str) -> tuple[list[str], list[str]]:
+def _checks_made(run: Results, main: str) -> tuple[list[str], list[str]]:
     """Return the codes of the checks that a validation allows, and of those that it does not."""
     made, not_made = made_of_run(run, main)
     shifts = ["B19", "B21"]
@@ -296,7 +296,7 @@ def _checks_made(run: StudyResults, main: str) -> tuple[list[str], list[str]]:
     return [c for c in made if c in about], [c for c in not_made if c in about]
 
 
-def _methods(run: StudyResults, main: str) -> str:
+def _methods(run: Results, main: str) -> str:
     people = count(run.record["people"], "person", "people")
     return (
         f"The model {short(main)} was applied without changes to {people} who had no part in its "
@@ -307,7 +307,7 @@ def _methods(run: StudyResults, main: str) -> str:
     )
 
 
-def _notes(run: StudyResults, *, named: bool) -> list[str]:
+def _notes(run: Results, *, named: bool) -> list[str]:
     """Return the notes that the validation wrote into its summary, with identifiers or without."""
     notes = [] if run.folder is None else _summary_lines(run.folder, "Note: ")
     if not named:  # before they are cut, which could leave half an identifier
