@@ -149,8 +149,8 @@ def view_cards(run: Results | None, main: str | None, model: FittedModel | None)
         rows = run.of_model("selection", main)
         rows = rows[rows["feature"] != "*"] if "feature" in rows else rows
         rows = rows.sort_values("frequency", ascending=False, kind="stable") if len(rows) else rows
-        for name, part in rows.groupby("view", sort=False) if len(rows) else ():
-            card(str(name)).features = _first(part["feature"])
+        for view, part in rows.groupby("view", sort=False) if len(rows) else ():
+            card(str(view)).features = _first(part["feature"])
     if model is not None and model.inner is not None:
         summary = model.summary()
         for name, mask in model.inner.selected_features_.items():

@@ -226,13 +226,13 @@ def participants_table(run: Results) -> Table:
             Column("People", "people", Cell.whole),
             Column("Share", "share", Cell.share),
         ]
-        rows = [{"class": c, "people": sizes[c], "share": sizes[c] / total} for c in classes]
-        return make_table("participants", caption, rows, columns)
+        shares = [{"class": c, "people": sizes[c], "share": sizes[c] / total} for c in classes]
+        return make_table("participants", caption, shares, columns)
     heads = ["All", *distinct(classes, 30)]
     columns = [Column("Characteristic", "head")]
     columns += [Column(h, g, Cell.number) for h, g in zip(heads, groups, strict=True)]
-    rows = [
-        {"head": Cell("People"), "part": "people"}
+    rows: list[dict[str, Any]] = [
+        {"head": Cell("People")}
         | {g: Cell(f"{n:,}", float(n), _of_all(n, total)) for g, n in sizes.items()}
     ]
     if not classes:
@@ -248,7 +248,7 @@ def participants_table(run: Results) -> Table:
         names = sorted(sites.unique())[:MOST_SITES]
         for site, shown in zip(names, distinct(names, 30), strict=True):
             here = (sites == site).to_numpy()
-            row = {"head": Cell(f"Site {shown}", small="number (%)")}
+            row: dict[str, Any] = {"head": Cell(f"Site {shown}", small="number (%)")}
             for name, group in groups.items():
                 k = int((here & group).sum())
                 row[name] = Cell.counted(k, k / sizes[name] if sizes[name] else None)

@@ -249,7 +249,7 @@ def _recalibration_table(run: Results) -> Table:
     for row in frame.to_dict("records"):
         name = f"{run.record['models'][0]} (recalibrated: {row['version']})"
         own = after[after["model"] == name] if "model" in after else after
-        rows.append({**row, **{m: _cell(interval_of(own, metric=m, site="*")) for m in metrics}})
+        rows.append(row | {m: _cell(interval_of(own, metric=m, site="*")) for m in metrics})
     note = (
         "Log odds of a recalibrated version are the intercept plus the slope times the log odds of "
         "the model. These are other models than the one validated."
