@@ -73,7 +73,7 @@ def fitted(data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inner_folds, "MOST_REPEATS", 2)
         # Not clipped, so that the linear predictor is linear for every row.
-        model = BaldurClassifier(scale="standard", preparation=preparation)
+        model = BaldurClassifier(preparation=preparation)
         model.fit(mv, (logit > 0).astype(int))
     return model, mv
 

@@ -92,7 +92,7 @@ CASES = {
         preparation=having(SiteHarmoniser("site", ["blood"], keep=["sex"], estimates="plain")),
     ),
     "covariates": lambda: BaldurClassifier(
-        scale="rank", **DENSE, preparation=Preparation(regress_out=["age", "sex"])
+        **DENSE, preparation=Preparation("rank", regress_out=["age", "sex"])
     ),
     "covariates of mean field": lambda: PaperClassifier(
         bound="jaakkola", max_iter=5, preparation=Preparation(regress_out=["age", "sex"])
@@ -102,7 +102,7 @@ CASES = {
         BASELINES["Ridge logistic"].make().set_params(preparation=everything())
     ),
     "everything of scikit-learn": lambda: SideBySide(
-        _neighbours(), scale="rank", preparation=everything()
+        _neighbours(), preparation=everything().set_params(scale="rank")
     ),
 }
 

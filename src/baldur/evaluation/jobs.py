@@ -75,7 +75,7 @@ def _submodel(estimator: Any, limit: int) -> Any:
         return estimator.submodel(limit)
     except InputError:
         # All features of wide views need the training rows; the largest submodel has fewer.
-        return estimator.submodel(max(one.n_features for one in estimator._submodels))
+        return estimator.submodel(estimator._default_fit.largest)
 
 
 def read_submodels(arrays: dict[str, np.ndarray]) -> dict[int, FewFeatures]:
