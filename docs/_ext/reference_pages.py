@@ -194,8 +194,7 @@ def _range(value):
 
 def results():
     """Return the page of the results folder."""
-    from baldur.evaluation.results_reader import TABLES
-    from baldur.study.write_results import FILES
+    from baldur.evaluation.result_files import FILES, TABLES
 
     kinds = {"text": "text", "number": "number", "share": "from 0 to 1", "count": "whole number",
              "counts": "whole numbers with ; between them", "any": "any"}  # fmt: skip
@@ -207,11 +206,11 @@ def results():
         "## Columns",
         "Types of columns are checked when a folder is read again, for example by `baldur report`.",
     ]
-    for name, schema in TABLES.items():
-        rows = [[f"`{c}`", kinds[k], ""] for c, k in schema.columns.items()]
-        rows += [[f"`{c}`", kinds[k], "optional"] for c, k in schema.optional.items()]
+    for name, file in TABLES.items():
+        rows = [[f"`{c}`", kinds[k], ""] for c, k in file.columns.items()]
+        rows += [[f"`{c}`", kinds[k], "optional"] for c, k in file.optional.items()]
         parts += [f"### {name}.csv", table(["column", "type", ""], rows)]
-        parts.append(f"Other columns, where there are any: {kinds[schema.rest]}.")
+        parts.append(f"Other columns, where there are any: {kinds[file.rest]}.")
     return "\n\n".join(parts)
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from baldur.evaluation import evaluate_predictions, nested_cv, threshold_measures
 from baldur.evaluation.metric_table import recompute_table
+from baldur.evaluation.results import Results
 from baldur.exceptions import StudyError
 from baldur.report.facts import gather_facts
-from baldur.report.results import StudyResults
 from baldur.study import evaluate_study, load_study, study_schema
 from baldur.study.comparison import make_models
 from baldur.study.data import read_study
@@ -279,7 +279,7 @@ def test_thresholds_are_chosen_for_a_sensitivity_in_the_study_file(parts, tables
     )
     columns = ["threshold", "rule", "measure", "estimate"]
     pd.testing.assert_frame_equal(tests[columns], expected[columns])
-    rows = gather_facts(StudyResults.from_folder(done.folder)).tables["thresholds"]
+    rows = gather_facts(Results.read(done.folder)).tables["thresholds"]
     assert [row[1].small for row in rows.rows] == [
         "",
         "prevalence",
