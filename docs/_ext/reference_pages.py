@@ -14,6 +14,7 @@ DOCS = Path(__file__).parents[1]
 GENERATED = DOCS / "_generated"
 PARTS = (
     ("baldur", "Estimators and data"),
+    ("baldur.paper", "The paper's posterior"),
     ("baldur.preparation", "Preparation"),
     ("baldur.views", "Views"),
     ("baldur.io", "Readers"),
@@ -223,7 +224,7 @@ def public_names():
     for module, _ in PARTS:
         part = importlib.import_module(module)
         names = []
-        for name in part.__all__:
+        for name in getattr(part, "__all__", None) or _classes(part):
             thing = getattr(part, name)
             if inspect.ismodule(thing) or name == "__version__":
                 continue
@@ -233,6 +234,15 @@ def public_names():
                 names.append(name)
         found[module] = names
     return found
+
+
+def _classes(module):
+    """Return the names of the public classes that a module defines, in their order."""
+    return [
+        name
+        for name, thing in vars(module).items()
+        if inspect.isclass(thing) and thing.__module__ == module.__name__ and name[0] != "_"
+    ]
 
 
 def python_pages():
