@@ -46,8 +46,9 @@ def with_covariates(views, C):
     return MultiView(views, samples=pd.DataFrame(C, columns=names))
 
 
-def taking_out(estimator, q):
-    return estimator.set_params(preparation=Preparation(regress_out=[f"c{j}" for j in range(q)]))
+def taking_out(estimator, q, scale=None):
+    covariates = [f"c{j}" for j in range(q)]
+    return estimator.set_params(preparation=Preparation(scale, regress_out=covariates))
 
 
 def test_what_covariates_explain_is_gone():
@@ -169,5 +170,5 @@ def test_genotypes_and_two_values_are_not_clipped_behind_covariates():
     seen = model._open(mv)
     assert np.abs(seen[:, 0]).max() > 6
     assert model.preparation_.upper_["a"][1] < 50
-    plain = taking_out(SideBySide(LogisticRegression(), preparation="standard"), 1)
+    plain = taking_out(SideBySide(LogisticRegression()), 1, "standard")
     assert np.isinf(plain.fit(mv, np.arange(60) % 2).preparation_.upper_["a"]).all()
