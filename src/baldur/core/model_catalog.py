@@ -29,6 +29,9 @@ MODELS: Mapping[str, str] = MappingProxyType(
 )
 """Name of a model to a one-line description."""
 
+SAVED_MODELS = ("BALDUR", "BALDUR (mean-field)")
+"""Models that can be saved in a folder."""
+
 REGRESSION_MODELS = ("BALDUR", "BALDUR (mean-field)", "RF", "MV-PLS", "Boosted trees", "Dummy")
 """Models that also predict numbers."""
 
