@@ -413,17 +413,7 @@ def _bare(key: str) -> str:
 
 
 def make_models(models: Any, classification: bool = True) -> list[Model]:
-    """Build the models of a comparison from names, estimators or grids.
-
-    Examples
-    --------
-    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    >>> from baldur.evaluation.models import make_models
-    >>> models = make_models({"Dummy": None, "Ridge logistic": {"C": [0.1, 1.0]},
-    ...                       "LDA": LinearDiscriminantAnalysis()})
-    >>> [(model.name, len(model.settings())) for model in models]
-    [('Dummy', 1), ('Ridge logistic', 2), ('LDA', 1)]
-    """
+    """Build the models of a comparison from names, estimators or grids."""
     if isinstance(models, str):
         models = [models]
     if not isinstance(models, Mapping):
