@@ -16,10 +16,9 @@ from baldur.core.escape import one_line, printable
 
 if TYPE_CHECKING:
     # The numerics take a second to import, which commands that need none should not pay.
-    import pandas as pd
 
-    from baldur.evaluation import MultilabelResult, NestedResult
     from baldur.evaluation import Progress as State
+    from baldur.evaluation.results import Results
     from baldur.study import StudyCheck
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -118,42 +117,43 @@ class Screen:
 
         return show
 
-    def outcomes(self, result: MultilabelResult) -> None:
+    def outcomes(self, results: Results) -> None:
         """Print the metric that settings were selected by, for every outcome and model."""
         from baldur.evaluation import METRICS
 
-        by = result.select_by
-        found = result.intervals()
-        self.result(f"{METRICS[by].heading} of every outcome, with 95 % intervals:")
-        for outcome in result.outcomes:
-            mine = found[(found["outcome"] == outcome) & (found["metric"] == by)]
+        metric = results.record["select_by"]
+        intervals = results.table("intervals", every_outcome=True)
+        self.result(f"{METRICS[metric].heading} of every outcome, with 95 % intervals:")
+        for outcome in results.outcomes:
+            rows = intervals[(intervals["outcome"] == outcome) & (intervals["metric"] == metric)]
             cells = [
                 f"{row['model']} {_interval(row['estimate'], row['low'], row['high'])}"
-                for row in mine.to_dict("records")
+                for row in rows.to_dict("records")
             ]
             self.result(f"  {outcome}: {'; '.join(cells)}")
 
-    def paired(self, result: NestedResult | MultilabelResult, differences: pd.DataFrame) -> None:
+    def paired(self, results: Results) -> None:
         """Print how the best model compares with the others."""
-        from baldur.evaluation import METRICS, MultilabelResult
+        from baldur.evaluation import METRICS
 
-        by = result.select_by
-        table, what = result.table(), METRICS[by].heading
-        if isinstance(result, MultilabelResult):
-            table, what = result.average(), f"Mean {what}"
-        pooled = f"{by}_pooled"
+        metric = results.record["select_by"]
+        table, differences = results.table("table"), results.table("differences")
+        what = ("Mean " if results.outcomes else "") + METRICS[metric].heading
+        pooled = f"{metric}_pooled"
         if self.quiet or "metric" not in differences or pooled not in table:
             return
-        whole = [m.name for m in result.comparison.models if m.views is None] or result.models
+        models, some = results.record["models"], results.record["view_sets"]
+        whole = [model for model in models if model not in some] or models
         ranked = table[(table["failure"] == "") & table["model"].isin(whole)]
         ranked = ranked.dropna(subset=[pooled])
-        pairs = differences[differences["metric"] == by]
+        pairs = differences[differences["metric"] == metric]
         pairs = pairs[pairs["model_a"].isin(whole) & pairs["model_b"].isin(whole)]
         if not len(ranked) or not len(pairs):
             return
-        ascending = not METRICS[by].greater_is_better
+        ascending = not METRICS[metric].greater_is_better
         best = ranked.sort_values(pooled, ascending=ascending, kind="stable")["model"].iloc[0]
-        tests = result.compare().set_index(["model_a", "model_b"])["p_holm"].to_dict()
+        comparisons = results.table("comparisons").set_index(["model_a", "model_b"])
+        tests = comparisons["p_holm"].to_dict()
         self.say(
             f"{what} of {best} minus that of the others, on the same people, with "
             "95 % intervals (p of the corrected t-test over folds, Holm):"
@@ -167,8 +167,7 @@ class Screen:
                 a, b, ends = b, a, [-ends[0], -ends[2], -ends[1]]
             p = tests.get((row["model_a"], row["model_b"]), float("nan"))
             self.say(f"  {b}: {_interval(*ends, digits=3, sign=True)}{_p(p)}")
-        permuted = result.permutation_test()
-        for row in permuted.to_dict("records"):
+        for row in results.table("permutation").to_dict("records"):
             self.say(f"  {row['model']}: permutation{_p(row['p']).removeprefix(',')}")
 
 
@@ -198,16 +197,15 @@ def _left(state: State) -> str:
     return f"about {duration(seconds)} left"
 
 
-def screen_table(result: NestedResult | MultilabelResult, width: int | None = None) -> list[Any]:
+def screen_table(results: Results, width: int | None = None) -> list[Any]:
     """Return the table in as many pieces side by side as the screen is wide, then the notes.
 
     Of several outcomes it is the table of the mean over them.
     """
-    from baldur.evaluation import MultilabelResult
     from baldur.evaluation.formatting import format_table, table_cells
 
-    table = result.average() if isinstance(result, MultilabelResult) else result.table()
-    heads, cells, _ = table_cells(table, result.metrics, "screen")
+    table, metrics = results.table("table"), results.record["metrics"]
+    heads, cells, _ = table_cells(table, metrics, "screen")
     sizes = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]
     pieces: list[list[int]] = [[0]]
     used = sizes[0]
@@ -224,7 +222,7 @@ def screen_table(result: NestedResult | MultilabelResult, width: int | None = No
         parts += [
             _line([row[j] for j in piece], [sizes[j] for j in piece]) for row in [heads, *cells]
         ]
-    text = format_table(table, result.metrics)
+    text = format_table(table, metrics)
     notes = [line for line in text.splitlines()[2 + len(cells) :] if line]
     return parts + notes
 

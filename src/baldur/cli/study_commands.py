@@ -128,7 +128,6 @@ def _cluster(address: str | None) -> Iterator[Any]:
 
 def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any) -> Any:
     """Run a study, show its table and return it as `EvaluatedStudy`."""
-    from baldur.evaluation import MultilabelResult
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 
@@ -146,20 +145,20 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
         for model, reason in error.failures.items():
             screen.result(f"{model} failed: {reason}")
         raise typer.Exit(1 if error.failures else 0) from None
-    result = done.result
-    if isinstance(result, MultilabelResult):
-        screen.result(f"Mean over {len(result.outcomes)} outcomes:")
-    for part in screen_table(result, screen.out.width if screen.out.is_terminal else None):
+    results = done.results
+    if results.outcomes:
+        screen.result(f"Mean over {len(results.outcomes)} outcomes:")
+    for part in screen_table(results, screen.out.width if screen.out.is_terminal else None):
         screen.result(part)
-    screen.paired(result, done.results.table("differences"))
-    if isinstance(result, MultilabelResult):
-        screen.outcomes(result)
-    if done.results.added is not None:  # each of several outcomes has its own
-        screen.say(done.results.added.summary())
+    screen.paired(results)
+    if results.outcomes:
+        screen.outcomes(results)
+    if results.added is not None:  # each of several outcomes has its own
+        screen.say(results.added.summary())
     screen.result(f"Results: {done.folder}")
     if report:
         _report_results(done, screen)
-    if result.failures:
+    if results.record["failures"]:
         raise typer.Exit(1)
     return done
 

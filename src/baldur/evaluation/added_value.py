@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,16 +124,15 @@ def added_value_of(
     place = pd.Index(data.sample_ids.astype(str))
     people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
     present = {view: data.view(view).present[people] for view in data.view_names}
-    asked = view_comparisons(rows, base, present)
     table, reclassification = compare_view_sets(
         sample,
-        asked,
+        view_comparisons(rows, base, present),
         thresholds=thresholds,
         prevalence=prevalence,
-        fold_test=_FoldTest(comparison, fits, people),
+        fold_test=_fold_test(comparison, fits, people),
     )
-    own = rows.get(tuple(data.view_names))
-    shares = view_shares({} if own is None else {own: fits[own]})
+    row = rows.get(tuple(data.view_names))
+    shares = view_shares({} if row is None else {row: fits[row]})
     mean = shares.groupby("view", sort=False)["variance_share"].mean().reset_index(name="share")
     return AddedValue(table, reclassification, mean.dropna(), base, whole.name)
 
@@ -171,42 +170,35 @@ def _view_set_rows(
     data = comparison.data
     rows: dict[tuple[str, ...], str] = {}
     failed = []
-    for one in comparison.models:
-        if not same_model(one, whole, data):
+    for model in comparison.models:
+        if not same_model(model, whole, data):
             continue
-        if one.name in finished:
-            rows.setdefault(one.views or tuple(data.view_names), one.name)
+        if model.name in finished:
+            rows.setdefault(model.views or tuple(data.view_names), model.name)
         else:
-            failed.append(one.name)
+            failed.append(model.name)
     return rows, failed
 
 
-class _FoldTest:
-    """The corrected resampled t-test of a comparison over the folds, on its own people."""
+def _fold_test(
+    comparison: Comparison, fits: Mapping[str, Sequence[OuterFit]], people: np.ndarray
+) -> Callable[[ViewComparison, str], float]:
+    """Return the corrected resampled t-test over the folds, on the people of a comparison."""
+    y = comparison.y
+    ratio = float(np.mean([len(f.test) / len(f.train) for f in comparison.folds]))
 
-    def __init__(
-        self,
-        comparison: Comparison,
-        fits: Mapping[str, Sequence[OuterFit]],
-        people: np.ndarray,
-    ) -> None:
-        self.y, self.n_classes = comparison.y, comparison.n_classes
-        self.fits = fits
-        self.people = people
-        self.ratio = float(np.mean([len(f.test) / len(f.train) for f in comparison.folds]))
-
-    def __call__(self, one: ViewComparison, metric: str) -> float:
-        """Return the p-value of the difference of a metric."""
-        chosen = np.zeros(len(self.y), dtype=bool)
-        chosen[self.people] = one.people
-        difference = self._scores(one.model, metric, chosen)
-        difference -= self._scores(one.reference, metric, chosen)
-        return corrected_t_test(difference[~np.isnan(difference)], self.ratio)[2]
-
-    def _scores(self, name: str, metric: str, chosen: np.ndarray) -> np.ndarray:
-        found = []
-        for f in self.fits[name]:
-            predicted = Predicted(self.y[f.test], f.label, f.proba, f.margin, self.n_classes)
+    def scores(name: str, metric: str, chosen: np.ndarray) -> np.ndarray:
+        values = []
+        for f in fits[name]:
+            predicted = Predicted(y[f.test], f.label, f.proba, f.margin, comparison.n_classes)
             at = chosen[f.test]
-            found.append(score(metric, predicted.take(at)) if at.any() else np.nan)
-        return np.array(found, dtype=float)
+            values.append(score(metric, predicted.take(at)) if at.any() else np.nan)
+        return np.array(values, dtype=float)
+
+    def p_value(views: ViewComparison, metric: str) -> float:
+        chosen = np.zeros(len(y), dtype=bool)
+        chosen[people] = views.people
+        difference = scores(views.model, metric, chosen) - scores(views.reference, metric, chosen)
+        return corrected_t_test(difference[~np.isnan(difference)], ratio)[2]
+
+    return p_value

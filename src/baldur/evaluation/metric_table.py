@@ -265,12 +265,11 @@ def permutation_tests(
     better = METRICS[metric].greater_is_better
     rows = []
     for model, values in scores.items():
-        found = np.array(permuted.get(model, []))
-        if not len(found):
-            continue
-        seen = float(np.nanmean(values))
-        p = permutation_p_value(seen, found, better)
-        rows.append((model, metric, seen, float(found.mean()), len(found), p))
+        by_chance = np.array(permuted.get(model, []))
+        if len(by_chance):
+            observed = float(np.nanmean(values))
+            p = permutation_p_value(observed, by_chance, better)
+            rows.append((model, metric, observed, float(by_chance.mean()), len(by_chance), p))
     columns = ["model", "metric", "score", "permuted_mean", "permutations", "p"]
     frame = pd.DataFrame(rows, columns=columns)
     frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))

@@ -68,8 +68,8 @@ class MultilabelResult(BaseResult):
         self.comparison, self.jobs = comparison, jobs
         self.outcomes = list(comparison.outcomes)
         self.results = {
-            name: NestedResult(comparison.one_outcome(j), found)
-            for j, (name, found) in enumerate(zip(self.outcomes, jobs, strict=True))
+            name: NestedResult(comparison.one_outcome(j), jobs[j])
+            for j, name in enumerate(self.outcomes)
         }
         self.failures: dict[str, str] = {}
         self.no_signal: dict[str, int] = {}
@@ -192,12 +192,12 @@ class MultilabelResult(BaseResult):
                 low = high = estimate
             below = above = 0.0
             for result in self.results.values():
-                one = result.resampled.metric(model, metric)
-                if float(one.estimate) in (0.0, 1.0):
+                draws = result.resampled.metric(model, metric)
+                if float(draws.estimate) in (0.0, 1.0):
                     rows = rows_behind(metric, result.resampled.models[model])
-                    ends = one.interval("logit", rows)
-                    below += float(one.estimate) - float(ends[0])
-                    above += float(ends[1]) - float(one.estimate)
+                    ends = draws.interval("logit", rows)
+                    below += float(draws.estimate) - float(ends[0])
+                    above += float(ends[1]) - float(draws.estimate)
             n = len(self.outcomes)
             return estimate, max(low - below / n, 0.0), min(high + above / n, 1.0)
 

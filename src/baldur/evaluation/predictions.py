@@ -1,4 +1,4 @@
-"""predictions_frame: the held-out predictions of every model as one table."""
+"""Tables of held-out predictions, of participants, and of models with few features."""
 
 from __future__ import annotations
 
@@ -29,35 +29,32 @@ def predictions_frame(
 
     Shapes: truth (n_samples,), groups, sites (n_samples,).
     """
+    names = np.array([str(c) for c in classes])
+    scaled = any(f.scaled for folds in fits.values() for f in folds)
     parts = []
-    names = [str(c) for c in classes]
-    scaled = any(f.scaled for own in fits.values() for f in own)
-    for model, own in fits.items():
-        for f in own:
-            columns: dict[str, Any] = {
-                "model": model,
-                "repeat": f.repeat + 1,
-                "fold": f.fold + 1,
-                "sample": data.sample_ids[f.test].astype(str),
-            }
-            for name, values in (("group", groups), ("site", sites)):
-                if values is not None:
-                    columns[name] = values[f.test]
-            if not names:
-                columns.update(label=truth[f.test], predicted=f.label)
-                parts.append(pd.DataFrame(columns))
-                continue
-            columns["label"] = np.array(names)[truth[f.test]]
-            columns["predicted"] = np.array(names)[f.label.astype(int)]
-            for c, name in enumerate(names):
-                columns[f"p_{name}"] = np.nan if f.proba is None else f.proba[:, c]
-            if scaled:
-                columns["probability"] = PLATT if f.scaled else "model"
-            if f.margin is not None and f.margin.ndim == 1:
-                columns["score"] = f.margin
-            elif f.margin is not None:
-                columns.update({f"score_{n}": f.margin[:, c] for c, n in enumerate(names)})
-            parts.append(pd.DataFrame(columns))
+    for model, f in ((model, f) for model, folds in fits.items() for f in folds):
+        columns: dict[str, Any] = {
+            "model": model,
+            "repeat": f.repeat + 1,
+            "fold": f.fold + 1,
+            "sample": data.sample_ids[f.test].astype(str),
+        }
+        for name, values in (("group", groups), ("site", sites)):
+            if values is not None:
+                columns[name] = values[f.test]
+        label, predicted = truth[f.test], f.label
+        if len(names):
+            label, predicted = names[label], names[predicted.astype(int)]
+        columns |= {"label": label, "predicted": predicted}
+        for c, name in enumerate(names):
+            columns[f"p_{name}"] = np.nan if f.proba is None else f.proba[:, c]
+        if scaled:
+            columns["probability"] = PLATT if f.scaled else "model"
+        if f.margin is not None and f.margin.ndim == 1:
+            columns["score"] = f.margin
+        elif f.margin is not None:
+            columns |= {f"score_{name}": f.margin[:, c] for c, name in enumerate(names)}
+        parts.append(pd.DataFrame(columns))
     if not parts:
         fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
         return pd.DataFrame(columns=[*fixed, *(f"p_{name}" for name in names)])
@@ -80,56 +77,47 @@ def participants_frame(data: MultiView, label: Array, classes: Sequence[Any]) ->
 
     Shapes: label (n_samples,).
     """
-    parts = [(EVERYBODY, np.ones(len(data), dtype=bool))]
-    parts += [(str(c), np.asarray(label).astype(str) == str(c)) for c in classes]
+    groups = {EVERYBODY: np.ones(len(data), dtype=bool)}
+    groups |= {str(c): np.asarray(label).astype(str) == str(c) for c in classes}
     rows: list[dict[str, Any]] = []
     described = 0
     # Narrow views first: age and sex are seldom in a wide one.
     for name in sorted(data.view_names, key=lambda name: data.n_features[name]):
         view = data.view(name)
-        present = view.present
-        for group, who in parts:
-            count = int(np.sum(present & who))
+        for group, members in groups.items():
+            count, size = int(np.sum(view.present & members)), int(members.sum())
             rows.append(
                 {"view": name, "feature": EVERYBODY, "level": "", "class": group, "kind": "view",
-                 "count": count, "missing": int(who.sum()) - count,
-                 "share": count / max(int(who.sum()), 1)}
+                 "count": count, "missing": size - count, "share": count / max(size, 1)}
             )  # fmt: skip
         if view.shape[1] > WIDEST or described >= MOST:
             continue
         cells = view.read().astype(float)
-        levels = _levels(view.feature_info, view.shape[1])
+        # The level that each column of a category stands for.
+        info = view.feature_info
+        levels = [""] * view.shape[1]
+        if info is not None and "level" in info:
+            levels = ["" if pd.isna(level) else str(level) for level in info["level"]]
         for j, feature in enumerate(view.feature_names[: MOST - described].astype(str)):
-            level = levels[j]
-            for group, who in parts:
-                shown = {"view": name, "feature": feature, "level": level, "class": group}
-                rows.append({**shown, **_described(cells[:, j], who)})
+            for group, members in groups.items():
+                place = {"view": name, "feature": feature, "level": levels[j], "class": group}
+                rows.append({**place, **_characteristics(cells[:, j], members)})
         described += view.shape[1]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _levels(info: pd.DataFrame | None, width: int) -> list[str]:
-    """Return the level that each column of a category stands for; "" for other features."""
-    if info is None or "level" not in info:
-        return [""] * width
-    return ["" if pd.isna(level) else str(level) for level in info["level"]]
-
-
-def _described(values: Array, who: Array) -> dict[str, Any]:
+def _characteristics(values: Array, members: Array) -> dict[str, Any]:
+    """Return count and share of a yes/no feature, or mean and s.d. of another, in one group."""
     known = np.isfinite(values)
-    binary = bool(known.any()) and bool(np.isin(values[known], (0.0, 1.0)).all())
-    mine = values[known & who]
-    found: dict[str, Any] = {"missing": int(who.sum()) - len(mine)}
-    if binary:
-        count = int(np.sum(mine == 1))
-        return {**found, "kind": "share", "count": count, "share": count / max(len(mine), 1)}
-    return {
-        **found,
-        "kind": "number",
-        "count": len(mine),
-        "mean": float(mine.mean()) if len(mine) else np.nan,
-        "sd": float(mine.std(ddof=1)) if len(mine) > 1 else np.nan,
-    }
+    values_of_group = values[known & members]
+    size = len(values_of_group)
+    missing = int(members.sum()) - size
+    if known.any() and np.isin(values[known], (0.0, 1.0)).all():
+        count = int(np.sum(values_of_group == 1))
+        return {"missing": missing, "kind": "share", "count": count, "share": count / max(size, 1)}
+    mean = float(values_of_group.mean()) if size else np.nan
+    sd = float(values_of_group.std(ddof=1)) if size > 1 else np.nan
+    return {"missing": missing, "kind": "number", "count": size, "mean": mean, "sd": sd}
 
 
 AS_SELECTED = "as selected"
@@ -146,7 +134,10 @@ def few_features_frame(
     classes: Sequence[str],
 ) -> pd.DataFrame:
     """Return the figures of every limit: model, limit, metric, estimate, low, high, ..."""
-    parts = [_of_model(model, own, predictions, classes) for model, own in _with_submodels(fits)]
+    parts = [
+        _few_features_of_model(model, folds, predictions, classes)
+        for model, folds in _with_submodels(fits)
+    ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=FIGURES)
 
 
@@ -154,7 +145,7 @@ def _with_submodels(
     fits: Mapping[str, Sequence[OuterFit]],
 ) -> list[tuple[str, Sequence[OuterFit]]]:
     """Return the models whose every fold has submodels."""
-    return [(model, own) for model, own in fits.items() if own and all(f.few for f in own)]
+    return [(m, folds) for m, folds in fits.items() if folds and all(f.few for f in folds)]
 
 
 def _limits(fits: Sequence[OuterFit]) -> list[int]:
@@ -162,7 +153,7 @@ def _limits(fits: Sequence[OuterFit]) -> list[int]:
     return sorted(set.intersection(*(set(f.few) for f in fits)))
 
 
-def _of_model(
+def _few_features_of_model(
     model: str,
     fits: Sequence[OuterFit],
     predictions: Callable[[Mapping[str, Sequence[OuterFit]]], pd.DataFrame],
@@ -173,18 +164,16 @@ def _of_model(
     for limit in _limits(fits):
         few = [f.few[limit] for f in fits]
         rows[str(limit)] = [
-            replace(f, label=one.label, proba=one.proba, margin=None)
-            for f, one in zip(fits, few, strict=True)
+            replace(f, label=submodel.label, proba=submodel.proba, margin=None)
+            for f, submodel in zip(fits, few, strict=True)
         ]
-        counts[str(limit)] = [len(one.columns) for one in few]
+        counts[str(limit)] = [len(submodel.columns) for submodel in few]
     rows[AS_SELECTED] = fits
     counts[AS_SELECTED] = [sum(len(s.index) for s in f.selected.values()) for f in fits]
     metrics = ["auc", "log_loss"] if classes else ["r2", "rmse"]
     sample = Resampled(predictions(rows), list(classes))
-    table = metric_intervals(sample, metrics=metrics, by_site=False).rename(
-        columns={"model": "limit"}
-    )
-    table.insert(0, "model", model)
+    table = metric_intervals(sample, metrics=metrics, by_site=False)
+    table = table.rename(columns={"model": "limit"}).assign(model=model)
     for name, reduce in (("mean", np.mean), ("min", np.min), ("max", np.max)):
         table[f"features_{name}"] = [float(reduce(counts[limit])) for limit in table["limit"]]
     differences = []
@@ -193,8 +182,7 @@ def _of_model(
         low, high = draws.interval()
         differences.append((float(draws.estimate), float(low), float(high)))
     table[["difference", "difference_low", "difference_high"]] = differences
-    chance = {metric: _chance(metric, sample) for metric in metrics}
-    table["chance"] = table["metric"].map(chance)
+    table["chance"] = table["metric"].map({metric: _chance(metric, sample) for metric in metrics})
     return table[FIGURES]
 
 
@@ -212,14 +200,13 @@ def _chance(metric: str, sample: Resampled) -> float:
 def few_names_frame(fits: Mapping[str, Sequence[OuterFit]], data: MultiView) -> pd.DataFrame:
     """Return in how many folds each feature is within a limit: model, limit, view, feature, ..."""
     rows = []
-    for model, own in _with_submodels(fits):
-        views = list(own[0].selected)
+    for model, folds in _with_submodels(fits):
+        views = list(folds[0].selected)
         edges = np.cumsum([0, *(data.n_features[view] for view in views)])
-        for limit in _limits(own):
-            counts = Counter(int(c) for f in own for c in f.few[limit].columns)
-            for column, folds in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        for limit in _limits(folds):
+            counts = Counter(int(c) for f in folds for c in f.few[limit].columns)
+            for column, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
                 m = int(np.searchsorted(edges, column, side="right")) - 1
                 feature = str(data.view(views[m]).feature_names[column - edges[m]])
-                share = folds / len(own)
-                rows.append((model, str(limit), views[m], feature, folds, share))
+                rows.append((model, str(limit), views[m], feature, count, count / len(folds)))
     return pd.DataFrame(rows, columns=NAMES)

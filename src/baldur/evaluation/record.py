@@ -156,28 +156,28 @@ def read_record(folder: str | Path) -> dict[str, Any]:
     file = Path(folder) / RECORD
     if not file.is_file():
         raise InputError(f"{file.parent} has no {RECORD}. {AGAIN}")
-    found = read_json_file(file)
-    if not isinstance(found, dict):
+    record = read_json_file(file)
+    if not isinstance(record, dict):
         raise InputError(f"{file} does not contain a JSON object. {AGAIN}")
-    if found.get("schema") != SCHEMA or isinstance(found.get("schema"), bool):
+    if record.get("schema") != SCHEMA or isinstance(record.get("schema"), bool):
         raise InputError(
             f"{file}: 'schema' should be {SCHEMA}, which this version reads, but is "
-            f"{_shown(found.get('schema'))}. Run the study again with this version."
+            f"{_shown(record.get('schema'))}. Run the study again with this version."
         )
     for key, (good, wanted) in {**_REQUIRED, **_OPTIONAL}.items():
-        if key not in found:
+        if key not in record:
             if key in _REQUIRED:
                 raise InputError(f"{file} has no entry {key!r}. {AGAIN}")
-        elif not good(found[key]):
+        elif not good(record[key]):
             raise InputError(
-                f"{file}: {key!r} should be {wanted}, but is {_shown(found[key])}. {AGAIN}"
+                f"{file}: {key!r} should be {wanted}, but is {_shown(record[key])}. {AGAIN}"
             )
-    if (found["task"] == "classification") != bool(found["classes"]):
+    if (record["task"] == "classification") != bool(record["classes"]):
         raise InputError(
-            f"{file}: 'task' is {found['task']}, which does not fit "
-            f"{len(found['classes'])} 'classes'. {AGAIN}"
+            f"{file}: 'task' is {record['task']}, which does not fit "
+            f"{len(record['classes'])} 'classes'. {AGAIN}"
         )
-    return found
+    return record
 
 
 def _shown(value: Any) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pandas as pd
 
+from baldur.evaluation.clinical.evaluation import Evaluation
 from baldur.evaluation.learning_curve import people_needed
 
 INDEX = "README.txt"
@@ -17,6 +18,8 @@ LOG = "log.txt"
 RECORD = "run.json"
 """File that says who was studied and how; the tables do not hold this."""
 GRIDS = "grids.json"
+SUMMARY = "validation.txt"
+"""File that every validation has and no other folder."""
 JOBS = "jobs"
 """Folder of finished jobs."""
 OUTCOMES = "outcomes"
@@ -192,3 +195,15 @@ TABLES = {file.table: file for file in (*FILES, *OF_VALIDATION) if file.name.end
 
 RESULT_FILES = frozenset({INDEX, *(file.name for file in FILES)})
 """Names that a set of results may have; a new set removes those it does not have."""
+
+RECALIBRATED = "recalibrated_"
+"""Begins the names of the tables of a recalibrated model."""
+_EVALUATED = ("predictions", "scores", *(f.name for f in fields(Evaluation)))
+VALIDATION_TABLES = (
+    *_EVALUATED,
+    *(f"{RECALIBRATED}{name}" for name in _EVALUATED),
+    *(file.table for file in OF_VALIDATION if file.table != "scores"),
+)
+"""Every table that `baldur validate` may write."""
+VALIDATION_FILES = frozenset({SUMMARY, REPORT, *(f"{name}.csv" for name in VALIDATION_TABLES)})
+"""All names the files of a validation may have."""

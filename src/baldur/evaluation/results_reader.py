@@ -19,7 +19,17 @@ import pandas as pd
 
 from baldur.core.escape import one_line, unescape_cell
 from baldur.core.spreadsheet import unescape_frame
-from baldur.evaluation.result_files import ANY, COUNT, COUNTS, GRIDS, NUMBER, SHARE, TABLES, TEXT
+from baldur.evaluation.result_files import (
+    ANY,
+    COUNT,
+    COUNTS,
+    GRIDS,
+    NUMBER,
+    RECALIBRATED,
+    SHARE,
+    TABLES,
+    TEXT,
+)
 from baldur.exceptions import InputError
 
 AGAIN = "Run the study again, or restore the file."
@@ -59,7 +69,7 @@ def read_result_table(folder: str | Path, name: str) -> pd.DataFrame:
     file = Path(folder) / f"{name}.csv"
     if not file.is_file():
         return pd.DataFrame()
-    schema = TABLES[name.removeprefix("recalibrated_")]
+    schema = TABLES[name.removeprefix(RECALIBRATED)]
     try:
         _check_form(file)
         heading = list(pd.read_csv(file, nrows=0, index_col=False).columns)
@@ -161,18 +171,18 @@ def read_grids(folder: str | Path) -> dict[str, dict[str, Any]]:
     file = Path(folder) / GRIDS
     if not file.is_file():
         return {}
-    found = read_json_file(file)
-    good = isinstance(found, dict) and all(
+    grids = read_json_file(file)
+    good = isinstance(grids, dict) and all(
         isinstance(grid, dict)
         and _is_numbers(grid.get("shape"), 3)
         and isinstance(grid.get("affine"), list)
         and len(grid["affine"]) == 4
         and all(_is_numbers(row, 4) for row in grid["affine"])
-        for grid in found.values()
+        for grid in grids.values()
     )
     if not good:
         raise InputError(f"{file} does not hold the grids of images. {AGAIN}")
-    return dict(found)
+    return dict(grids)
 
 
 def _is_numbers(value: Any, length: int) -> bool:
@@ -186,14 +196,14 @@ def digest(content: bytes) -> str:
 
 def changed_files(folder: str | Path, record: Mapping[str, Any]) -> dict[str, str]:
     """Return which recorded files are missing, or differ from what the study wrote."""
-    made = {}
+    changes = {}
     for name, wanted in record.get("files", {}).items():
         stem, _, ending = name.rpartition(".")
         if not (ending == "csv" and stem in TABLES) and name != GRIDS:
             continue  # only files that this reader knows; a name may point anywhere
         file = Path(folder) / name
         if not file.is_file():
-            made[name] = "missing"
+            changes[name] = "missing"
         elif file.stat().st_size > _LARGEST or digest(file.read_bytes()) != wanted:
-            made[name] = "changed"
-    return made
+            changes[name] = "changed"
+    return changes

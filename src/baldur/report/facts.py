@@ -86,14 +86,14 @@ class Facts:
     answer: list[Sentence]
     checks: list[Check]
     tables: dict[str, Table]
-    views: list[ViewCard]
-    people: list[Person]
-    people_left: int  # Not listed
     methods: str
-    tripod: list[Item]
-    settings: list[tuple[str, str]]  # (str, str)
     versions: dict[str, str]
     repeat: list[str]  # Commands
+    settings: list[tuple[str, str]] = field(default_factory=list)  # Name and value
+    views: list[ViewCard] = field(default_factory=list)
+    people: list[Person] = field(default_factory=list)
+    people_left: int = 0  # Not listed
+    tripod: list[Item] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # Warnings of the models
     validation: bool = False  # Whether the page is about a model in a new cohort
     made: list[str] = field(default_factory=list)
@@ -155,9 +155,6 @@ def _of_run(run: Results, model: FittedModel | None, people: str, title: str | N
     ]  # fmt: skip
     shown, left = people_of_run(run, main, people)
     record = run.record
-    notes = [
-        f"{short(m)}: {short(n, 400)}" for m, ns in record.get("notes", {}).items() for n in ns
-    ]
     return Facts(
         title=title or str(record.get("title") or "") or "Comparison of models",
         lead=lead_of_run(run),
@@ -174,7 +171,7 @@ def _of_run(run: Results, model: FittedModel | None, people: str, title: str | N
         settings=settings_of_run(run),
         versions={str(k): str(v) for k, v in record.get("versions", versions()).items()},
         repeat=repeat_of_run(run),
-        notes=notes + [short(n, 400) for n in record.get("notes_on_data", [])],
+        notes=notes_of_run(run),
         made=made,
         not_made=not_made,
         factors="" if fitted is None else factors_of(fitted),
@@ -211,6 +208,13 @@ def lead_of_run(run: Results, outcomes: str = "") -> str:
         f"{count(len(record.get('models', [])) - len(some), 'model')}"
         f"{' and ' + count(len(some), 'view set') if some else ''} compared by cross-validation."
     )
+
+
+def notes_of_run(run: Results) -> list[str]:
+    """Return the warnings of the models, and the notes on the data."""
+    models = run.record.get("notes", {})
+    notes = [f"{short(m)}: {short(note, 400)}" for m, some in models.items() for note in some]
+    return notes + [short(note, 400) for note in run.record.get("notes_on_data", [])]
 
 
 def settings_of_run(run: Results) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from baldur.report.answer import OTHERS, answer_of_run, main_model
 from baldur.report.checks import checks_of_run
 from baldur.report.evidence import comparison_of, prediction_of
 from baldur.report.explanations import factors_of
-from baldur.report.facts import Facts, OutcomeFacts, lead_of_run, settings_of_run
+from baldur.report.facts import Facts, OutcomeFacts, lead_of_run, notes_of_run, settings_of_run
 from baldur.report.fitted import Calculator, FittedModel
 from baldur.report.formatting import (
     Cell,
@@ -78,20 +78,11 @@ def outcomes_page(
         answer=_answer(run, main, outcomes),
         checks=checks,
         tables={t.id: t for t in tables if t},
-        views=[],
-        people=[],
-        people_left=0,
         methods=_methods(run, main),
-        tripod=[],
         settings=settings_of_run(run),
         versions={str(k): str(v) for k, v in record.get("versions", {}).items()},
         repeat=repeat_of_run(run),
-        notes=[
-            f"{short(m)}: {short(text, 400)}"
-            for m, texts in record.get("notes", {}).items()
-            for text in texts
-        ]
-        + [short(text, 400) for text in record.get("notes_on_data", [])],
+        notes=notes_of_run(run),
         factors="" if model is None else factors_of(model),
         outcomes=outcomes,
     )

@@ -15,6 +15,7 @@ import pandas as pd
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
+from baldur.evaluation.result_files import SUMMARY, VALIDATION_TABLES
 from baldur.evaluation.results import Results, read_tables
 from baldur.evaluation.validation import far_values
 from baldur.exceptions import InputError
@@ -39,8 +40,6 @@ from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, T
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
 from baldur.study.validate import TITLE
 
-SUMMARY = "validation.txt"
-"""File that every validation has and no other folder."""
 _FAR = 1.0
 """Standardised shift of a feature's mean, in training s.d., that is named in a check."""
 _QUOTED = r"""(?:'[^']*'|"[^"]*")"""
@@ -50,12 +49,6 @@ _HIDDEN = (
 )
 """How notes name samples, and what a page without identifiers says instead."""
 
-_USED = (
-    "predictions", "scores", "intervals", "calibration", "calibration_curve", "decision",
-    "thresholds", "subgroups", "shift_views", "shift_features", "recalibration",
-    "recalibrated_intervals", "development",
-)  # fmt: skip
-
 
 def is_validation(folder: Path) -> bool:
     """Return whether a folder was written by `baldur validate`."""
@@ -64,7 +57,7 @@ def is_validation(folder: Path) -> bool:
 
 def open_validation(folder: Path) -> Results:
     """Read the folder of a validation."""
-    tables, problems = read_tables(folder, _USED, required=("predictions", "intervals"))
+    tables, problems = read_tables(folder, VALIDATION_TABLES, required=("predictions", "intervals"))
     predictions = tables["predictions"]
     if not len(predictions):
         raise InputError(
@@ -124,12 +117,9 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
         answer=_answer(run, main, checks),
         checks=checks,
         tables={t.id: t for t in tables if t},
-        views=[],
         people=shown,
         people_left=left,
         methods=_methods(run, main),
-        tripod=[],
-        settings=[],
         versions=run.record["versions"],
         repeat=["baldur validate MODEL study.toml --out FOLDER", "baldur report FOLDER"],
         notes=_notes(run, named=people == "named"),

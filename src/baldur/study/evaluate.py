@@ -109,11 +109,11 @@ def evaluate_study(
     if shard is not None:
         Shard.of(shard)
     folder = results_folder(config, output)
-    found = read_study(config)
-    comparison = open_study(config, found)
+    data = read_study(config)
+    comparison = open_study(config, data)
     # Trial fits are made where the estimate of the time is shown, and not for a part of the jobs.
     trial = on_check is not None and shard is None
-    check = check_study(config, found, comparison, n_jobs=n_jobs, trial=trial)
+    check = check_study(config, data, comparison, n_jobs=n_jobs, trial=trial)
     if on_check is not None:
         on_check(check)
     if strict:
@@ -125,8 +125,8 @@ def evaluate_study(
         f"baldur {baldur.__version__}, Python {platform.python_version()}, numpy "
         f"{np.__version__}, scikit-learn {sklearn.__version__}"
     )
-    log(f"{found.data.shape[0]} samples, {comparison.n_features} features")
-    for note in found.notes:
+    log(f"{len(data.data)} samples, {comparison.n_features} features")
+    for note in data.notes:
         log(f"note: {note}")
     for finding in check.findings:
         log(f"warning: {finding}")
@@ -146,7 +146,7 @@ def evaluate_study(
         result = run_comparison(comparison, shard=shard, **how)
     except InputError as error:
         log(f"stopped: {error}")
-        raise folds_problem(config, found, error) from error
+        raise folds_problem(config, data, error) from error
     except UnfinishedError as error:
         log(str(error))
         raise
@@ -168,17 +168,17 @@ def evaluate_study(
                 comparison, full=result, shares=config.report.learning_curve, **how
             )
         except InputError as error:
-            found.notes.append(f"There is no learning curve: {str(error).rstrip('.')}")
-            log(f"note: {found.notes[-1]}")
+            data.notes.append(f"There is no learning curve: {str(error).rstrip('.')}")
+            log(f"note: {data.notes[-1]}")
     findings = {
         "findings": [str(finding) for finding in check.findings],
-        "notes_on_data": list(found.notes),
-        "left_out": found.left_out,
+        "notes_on_data": list(data.notes),
+        "left_out": data.left_out,
     }
-    results = write_results(result, folder, config, found.subgroups, learned, findings)
+    results = write_results(result, folder, config, data.subgroups, learned, findings)
     missing = result.added_value_missing
     if missing:
-        found.notes.append(f"Added value: {missing.rstrip('.')}")
-        log(f"note: {found.notes[-1]}")
+        data.notes.append(f"Added value: {missing.rstrip('.')}")
+        log(f"note: {data.notes[-1]}")
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
-    return EvaluatedStudy(result, folder, results, found.notes)
+    return EvaluatedStudy(result, folder, results, data.notes)

@@ -76,10 +76,10 @@ def claim_folder(config: StudyConfig, folder: Path, known: Collection[str], *, f
     """
     mark = folder / MARK
     file = config.file.resolve()
-    mine = {"study": os.path.relpath(file, folder), "path": str(file)}
+    this = {"study": os.path.relpath(file, folder), "path": str(file)}
     theirs = _read_mark(mark)
     if not fresh:
-        if theirs is not None and not any(theirs.get(k) == v for k, v in mine.items()):
+        if theirs is not None and not any(theirs.get(k) == v for k, v in this.items()):
             raise config.problem(
                 "output",
                 f"{folder} holds the results of another study ({str(theirs.get('path'))!a})",
@@ -92,21 +92,21 @@ def claim_folder(config: StudyConfig, folder: Path, known: Collection[str], *, f
                 f"{folder} holds {taken[0]!r}, which this study has not written",
                 "choose another folder, or replace it with --fresh",
             )
-    write_atomically(mark, (json.dumps(mine, indent=1) + "\n").encode())
+    write_atomically(mark, (json.dumps(this, indent=1) + "\n").encode())
 
 
 def _read_mark(mark: Path) -> dict[str, Any] | None:
     try:
         with mark.open(encoding="utf-8") as stream:
-            found = json.loads(stream.read(_LONGEST_MARK))
+            content = json.loads(stream.read(_LONGEST_MARK))
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def _check_contents(config: StudyConfig, folder: Path) -> None:
     # What another process is just writing there says nothing yet.
-    names = [one.name for one in folder.iterdir() if not one.name.endswith(PART)]
+    names = [path.name for path in folder.iterdir() if not path.name.endswith(PART)]
     if names and not any(name in _OURS for name in names):
         raise config.problem(
             "output",

@@ -21,7 +21,7 @@ from baldur.evaluation.formatting import fixed
 from baldur.evaluation.label_matrix import NO_YES, yes_or_no
 from baldur.evaluation.metric_table import fold_scores
 from baldur.evaluation.metrics import default_metrics
-from baldur.evaluation.result_files import OUTCOMES, REPORT
+from baldur.evaluation.result_files import OUTCOMES, RECALIBRATED, SUMMARY, VALIDATION_FILES
 from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.validation import Recalibrated, predictor_shift, recalibrate
 from baldur.exceptions import InputError
@@ -188,20 +188,6 @@ def _interval(what: str, row: pd.Series) -> str:
 
 
 _DEVELOPMENT = ["metric", "estimate", "low", "high"]
-_EVALUATED = (
-    "intervals.csv", "differences.csv", "calibration.csv", "calibration_curve.csv", "decision.csv",
-    "thresholds.csv", "subgroups.csv", "left_out.csv",
-)  # fmt: skip
-
-VALIDATION_FILES = frozenset(
-    {
-        "validation.txt", "scores.csv", "predictions.csv", "shift_views.csv", "shift_features.csv",
-        "development.csv", REPORT, "recalibration.csv", "recalibrated_predictions.csv",
-        "recalibrated_scores.csv",
-        *_EVALUATED, *(f"recalibrated_{name}" for name in _EVALUATED),
-    }
-)  # fmt: skip
-"""All names the files of a validation may have."""
 
 
 def validate_study(
@@ -300,11 +286,11 @@ def validate_study(
         frames |= {"shift_views.csv": views, "shift_features.csv": features}
     if again is not None:
         frames["recalibration.csv"] = better.parameters
-        frames["recalibrated_predictions.csv"] = better.predictions
-        frames["recalibrated_scores.csv"] = fold_scores(better.predictions, metrics, classes)
-        frames |= {f"recalibrated_{name}": frame for name, frame in again.frames().items()}
+        frames[f"{RECALIBRATED}predictions.csv"] = better.predictions
+        frames[f"{RECALIBRATED}scores.csv"] = fold_scores(better.predictions, metrics, classes)
+        frames |= {f"{RECALIBRATED}{name}": frame for name, frame in again.frames().items()}
     contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
-    contents["validation.txt"] = summary(done, model).encode()
+    contents[SUMMARY] = summary(done, model).encode()
     replace_files(folder, contents, VALIDATION_FILES)
     log = Log(folder / "log.txt")
     log(f"baldur {baldur.__version__}: {model.details.get('model')} on {config.file.resolve()}")

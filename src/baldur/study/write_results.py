@@ -47,7 +47,6 @@ def write_results(
     findings: dict[str, Any] | None = None,
 ) -> Results:
     """Write every file of a results folder, in place of those of an earlier run."""
-    several = isinstance(result, MultilabelResult)
     evaluation: dict[str, Any] = {"subgroups": subgroups}
     added_value: dict[str, Any] = {}
     if config is not None:
@@ -58,7 +57,7 @@ def write_results(
     results = Results(
         result,
         tables={} if learning_curve is None else {"learning_curve": learning_curve},
-        record={**_description(config, several), **(findings or {})},
+        record={**_description(config), **(findings or {})},
         evaluation=evaluation,
         added_value=added_value,
     )
@@ -123,13 +122,13 @@ def study_text(config: StudyConfig | None) -> str | None:
     return f"{head}\n{toml_text(config.as_toml())}"
 
 
-def _description(config: StudyConfig | None, several: bool) -> dict[str, Any]:
+def _description(config: StudyConfig | None) -> dict[str, Any]:
     """Return what the study file says about itself, for ``run.json``."""
     if config is None:
         return {}
     return {
         "title": config.title,
-        "outcome": "" if several else config.outcome.column,
+        "outcome": config.outcome.column,
         "seed": config.seed,
         "scheme": config.folds.scheme,
         "inner": config.folds.inner,
