@@ -7,6 +7,7 @@ from pandas.testing import assert_frame_equal
 from scipy.special import expit
 
 from baldur.evaluation.clinical import metric_intervals
+from baldur.evaluation.result_files import TABLES
 from baldur.exceptions import InputError
 from baldur.plots import (
     CalibrationDisplay,
@@ -202,6 +203,10 @@ def test_results_of_a_folder_equal_those_in_memory(result, run):
     assert there.classes == here.classes
     for name in ("predictions", "selection", "weights", "views", "view_shares", "presence"):
         assert_frame_equal(there.table(name), here.table(name), check_dtype=False)
+    for name, file in TABLES.items():
+        read, made = there.table(name), here.table(name)
+        assert (list(read), len(read)) == (list(made), len(made)), name
+        assert not len(made) or set(file.columns) <= set(made), name
     assert len(there.table("learning_curve")) == 0
     assert results_of(there).table("selection") is there.table("selection")
 

@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from baldur.cli import app
+from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.result_files import INDEX, REPORT
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report import report_folder, report_result
@@ -67,3 +68,18 @@ def test_memory_and_folder_give_the_same_page(result, tmp_path):
     results = write_results(result, tmp_path)
     memory = report_result(results, tmp_path / "memory.html").read_bytes()
     assert memory == report_folder(tmp_path, tmp_path / "folder.html").read_bytes()
+
+
+def test_a_page_uses_the_resamples_of_the_results(result, tmp_path, monkeypatch):
+    """In memory nothing is drawn anew; from a folder the bands of two figures share one draw."""
+    results, draws, draw = write_results(result, tmp_path), [], Resampled.__init__
+
+    def counted(self, *arguments, **options):
+        draws.append(arguments)
+        draw(self, *arguments, **options)
+
+    monkeypatch.setattr(Resampled, "__init__", counted)
+    report_result(results, tmp_path / "memory.html")
+    assert len(draws) == 0
+    report_folder(tmp_path, tmp_path / "folder.html")
+    assert len(draws) == 1

@@ -94,7 +94,7 @@ def read_result_table(folder: str | Path, name: str) -> pd.DataFrame:
     lacking = [c for c in schema.columns if c not in {unescape_cell(h) for h in heading}]
     if lacking:
         raise InputError(f"{file} has no column {lacking[0]!r}. {AGAIN}")
-    for column in heading:
+    for column in heading if len(frame) else ():
         _check(frame[column], types[column], file)
     return unescape_frame(frame)
 
