@@ -210,7 +210,8 @@ def results():
     for name, file in TABLES.items():
         rows = [[f"`{c}`", kinds[k], ""] for c, k in file.columns.items()]
         rows += [[f"`{c}`", kinds[k], "optional"] for c, k in file.optional.items()]
-        parts += [f"### {name}.csv", table(["column", "type", ""], rows)]
+        about = [f"{file.about[0].upper()}{file.about[1:]}."] if file.about else []
+        parts += [f"### {name}.csv", *about, table(["column", "type", ""], rows)]
         parts.append(f"Other columns, where there are any: {kinds[file.rest]}.")
     return "\n\n".join(parts)
 
