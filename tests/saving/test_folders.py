@@ -25,7 +25,7 @@ MOST = 1 << 20
 
 def content(word, card=True):
     """What is written: the word is everywhere."""
-    about = {"format": "baldur model", "schema": 3, "versions": {}, "word": word}
+    about = {"format": "baldur model", "schema": 4, "versions": {}, "word": word}
     printed = {"card.json": f'"{word}"'.encode(), "card.md": word.encode()} if card else {}
     return about, f'"{word}"'.encode(), word.encode() * 10, printed
 
