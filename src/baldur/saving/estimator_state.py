@@ -26,7 +26,6 @@ from baldur.core.state import (
     Plain,
     Sizes,
     StateError,
-    Text,
     Texts,
     at,
     need,
@@ -93,14 +92,10 @@ _SHARED: dict[str, Form] = {
     "intercept_scaled_": _OUTPUTS,
     "selected_features_": ByView(Flags("D")),
     "view_relevance_": ByView(Number(low=0.0, high=1.0 + 1e-9)),
-    "factor_names_": Each(Text(), "K"),
     "factor_relevance_": _FactorTable(),
-    "sparsity_": Plain(),
-    "space_": ByView(Text()),
     "history_": Each(ByName(Plain())),
     "n_iter_": Integer(),
     "converged_": Boolean(),
-    "fit_seconds_": Number(low=0.0),
 }
 
 _CLASSIFIER: dict[str, Form] = {
@@ -168,7 +163,6 @@ _SELECTION: dict[str, Form] = {
     ),
     "stacking_weights_": ByName(Number()),
     "signal_": Number(finite=False),
-    "signal_shown_": Boolean(),
     "credible_sets_": Table(
         {
             "view": "text",
