@@ -38,7 +38,7 @@ from baldur.saving.saved_model import SavedModel
 from baldur.saving.state_tree import pack_tree, unpack_tree
 
 # What building an object from a forged state can run into, beside errors of ours: every
-# `from_state` validates, and this is the net below it.
+# field is checked, and this is the net below it.
 _FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
            RecursionError, TypeError, ValueError)  # fmt: skip
 
