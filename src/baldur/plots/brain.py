@@ -13,7 +13,7 @@ from baldur.io.nifti import to_nifti
 from baldur.plots.display import Display
 from baldur.plots.drawing import empty, legend
 from baldur.plots.results_tables import Results, one_model
-from baldur.plots.style import Style, count, imaging, label, matplotlib, number, plain, style_of
+from baldur.plots.style import Style, count, imaging, label, matplotlib, number, plain
 
 # Dark blue below zero and light orange above, which differ in grey too. Zero is not drawn.
 _COLOURS = ("#00345c", "#0072B2", "#9cc7e3", "#fbe3b5", "#f3b94a", "#E69F00")
@@ -69,10 +69,6 @@ class BrainDisplay(Display):
             With at least one view read by `read_nifti`.
         output : str, optional
             Class whose weights are shown; by default the positive or the last one.
-
-        Returns
-        -------
-        BrainDisplay
         """
         parts, grids = [], {}
         names = [str(c) for c in getattr(model, "classes_", [])]
@@ -107,10 +103,6 @@ class BrainDisplay(Display):
             Default: the first.
         least : float, default=0
             Smallest share of folds that select a voxel.
-
-        Returns
-        -------
-        BrainDisplay
         """
         found = Results(result)
         grids = found.grids()
@@ -190,52 +182,28 @@ class BrainDisplay(Display):
         both = int((np.asarray(self.overlap().dataobj) == 3).sum())
         return f"; both views select {both:,} voxels of the first one's grid"
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        theme: str | None = None,
-        width: float | None = None,
-        cut_coords: Sequence[float] | None = None,
-        background: Any = "mni",
-    ) -> Self:
-        """Draw three slices of each view, and of the overlap where there are several views.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-        cut_coords : three floats, optional
-            Position of the slices in millimetres; by default through the largest weights.
-        background : "mni", image, or None
-            Image below the weights: the template that comes with nilearn, another image, or none.
-
-        Returns
-        -------
-        BrainDisplay
-        """
+    def _draw(
+        self, style: Style, *, cut_coords: Sequence[float] | None = None, background: Any = "mni"
+    ) -> None:
+        """Draw three slices of each view, and of the overlap where there are several views."""
         shown = [v for v in self.views if (self.table["view"] == v).any()]
         rows = len(shown) + (1 if len(shown) > 1 else 0)
         height = (
-            style_of(theme, width).width * 0.31 * max(1, rows)
+            style.width * 0.31 * max(1, rows)
             + _TITLE * max(1, rows)
             + (_LEGEND if rows > 1 else 0.0)
         )
-        with self._drawing(ax, theme, width, height, (1.0,), (1.0,) * max(1, rows)) as (
-            axes,
-            style,
-        ):
-            if not shown:
-                empty(axes[0], "No voxel was selected.", style)
-                return self
-            self._place_axes(axes)
-            under = self._background(background)
-            cuts = tuple(cut_coords) if cut_coords is not None else self._cuts(shown)
-            for panel, view in zip(axes, shown, strict=False):
-                self._weights(panel, view, cuts, under, style)
-            if len(shown) > 1:
-                self._both(axes[-1], shown, cuts, under, style)
-        return self
+        axes = self._axes(style, height, (1.0,), (1.0,) * max(1, rows))
+        if not shown:
+            empty(axes[0], "No voxel was selected.", style)
+            return
+        self._place_axes(axes)
+        under = self._background(background)
+        cuts = tuple(cut_coords) if cut_coords is not None else self._cuts(shown)
+        for panel, view in zip(axes, shown, strict=False):
+            self._weights(panel, view, cuts, under, style)
+        if len(shown) > 1:
+            self._both(axes[-1], shown, cuts, under, style)
 
     def _place_axes(self, axes: list[Any]) -> None:
         """Fix the positions of the axes now, because nilearn adds its own axes at them."""
@@ -271,7 +239,7 @@ class BrainDisplay(Display):
             total += 1.0
         return tuple(float(c) for c in sums / max(total, 1.0))
 
-    def _draw(
+    def _slices(
         self, panel: Any, made: Any, cuts: tuple[float, ...], under: Any, style: Style, **look: Any
     ) -> Any:
         plotting = imaging("nilearn.plotting")
@@ -295,7 +263,7 @@ class BrainDisplay(Display):
         made = self.image(view)
         top = float(np.abs(np.asarray(made.dataobj)).max()) or 1.0
         colours = colors.LinearSegmentedColormap.from_list("baldur", _COLOURS)
-        drawn = self._draw(
+        drawn = self._slices(
             panel, made, cuts, under, style, cmap=colours, vmin=-top, vmax=top, colorbar=True
         )
         ticks = getattr(drawn, "_cbar", None)
@@ -322,13 +290,15 @@ class BrainDisplay(Display):
             names, notes = [count(k, "view") for k in range(1, most + 1)], None
             handles = [Patch(facecolor=shade) for shade in shades]
             look = {"vmin": 0.5, "vmax": most + 0.5, "colorbar": False}
-            self._draw(panel, made, cuts, under, style, cmap=colors.ListedColormap(shades), **look)
+            self._slices(
+                panel, made, cuts, under, style, cmap=colors.ListedColormap(shades), **look
+            )
         else:
             first, second = (_marks(made, codes) for codes in ((1, 3), (2, 3)))
             fill, line = style.colour(0), style.colour(1)
             look = {"vmin": 0.0, "vmax": 1.0, "colorbar": False}
             cmap = colors.ListedColormap([fill])
-            drawn = self._draw(panel, first, cuts, under, style, cmap=cmap, **look)
+            drawn = self._slices(panel, first, cuts, under, style, cmap=cmap, **look)
             drawn.add_contours(second, levels=[0.5], colors=[line], linewidths=2.0)
             handles = [Patch(facecolor=fill), Patch(facecolor="none", edgecolor=line, linewidth=2)]
             names, notes = list(views), [" (filled)", " (outlined)"]

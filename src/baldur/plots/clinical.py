@@ -23,7 +23,7 @@ from baldur.plots.drawing import (
     lines_of,
 )
 from baldur.plots.results_tables import Results
-from baldur.plots.style import Style, number, plain, style_of
+from baldur.plots.style import Style, number, plain
 
 BINS = 20
 """Bins of the histogram: enough to see where the predictions are."""
@@ -74,10 +74,6 @@ class CalibrationDisplay(Display):
         result : NestedResult or path of a results folder
         models : list of str, optional
             Default: the first six, or only the first one where there are more than two classes.
-
-        Returns
-        -------
-        CalibrationDisplay
         """
         found = Results(result)
         table = chosen_models(found.frame("calibration_curve"), models, "calibration curve")
@@ -108,34 +104,34 @@ class CalibrationDisplay(Display):
             said.append(f"{plain(line.name)}{slope}, at most {far:.2g} from the diagonal")
         return f"Smooth calibration curves{band_text(lines)}: {'; '.join(said)}."
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw the curves, and below them a histogram of the predictions."""
         lines = lines_of(self.table)
         below = self.spread is not None and len(self.spread) > 0 and len(lines) > 0
-        names, notes, page = [o.name for o in lines], self._slopes(lines), style_of(theme, width)
+        names, notes = [o.name for o in lines], self._slopes(lines)
         texts = [f"{n}{note}" for n, note in zip(names, notes, strict=True)]
-        height = page.width * 0.85 + legend_height(texts, page) + (0.9 if below else 0.0)
+        height = style.width * 0.85 + legend_height(texts, style) + (0.9 if below else 0.0)
         heights = (4.0, 1.0) if below else (1.0,)
-        with self._drawing(ax, theme, width, height, (1.0,), heights) as (axes, style):
-            main = axes[0]
-            if not lines:
-                empty(main, "No model gives probabilities.", style)
-                return
-            ends = self._ends()
-            main.plot(ends, ends, color=style.faint, linestyle=":", linewidth=1.2, zorder=0)
-            handles = draw_curves(main, lines, "predicted", "observed", style)
-            main.set_xlim(*ends)
-            main.set_ylim(*ends)
-            main.set_ylabel("Observed" if self.regression else "Observed share")
-            self._legend(handles, names, style, notes)
-            said = "Predicted" if self.regression else "Predicted probability"
-            if not below:
-                main.set_xlabel(said)
-                return
-            self._people(axes[1], lines, style)
-            main.tick_params(axis="x", labelbottom=False)
-            axes[1].set_xlim(*ends)
-            axes[1].set_xlabel(said)
+        axes = self._axes(style, height, (1.0,), heights)
+        main = axes[0]
+        if not lines:
+            empty(main, "No model gives probabilities.", style)
+            return
+        ends = self._ends()
+        main.plot(ends, ends, color=style.faint, linestyle=":", linewidth=1.2, zorder=0)
+        handles = draw_curves(main, lines, "predicted", "observed", style)
+        main.set_xlim(*ends)
+        main.set_ylim(*ends)
+        main.set_ylabel("Observed" if self.regression else "Observed share")
+        self._legend(handles, names, style, notes)
+        said = "Predicted" if self.regression else "Predicted probability"
+        if not below:
+            main.set_xlabel(said)
+            return
+        self._people(axes[1], lines, style)
+        main.tick_params(axis="x", labelbottom=False)
+        axes[1].set_xlim(*ends)
+        axes[1].set_xlabel(said)
 
     def _ends(self) -> tuple[float, float]:
         if not self.regression:
@@ -228,10 +224,6 @@ class DecisionDisplay(Display):
         result : NestedResult or path of a results folder
         models : list of str, optional
             Default: the first six.
-
-        Returns
-        -------
-        DecisionDisplay
         """
         table = Results(result).frame("decision")
         if not len(table):
@@ -270,33 +262,33 @@ class DecisionDisplay(Display):
         treated = self.table[self.table["model"] == TREAT_ALL]
         return np.maximum(treated["net_benefit"].to_numpy(dtype=float), 0.0)
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw the curves, and the 95 % band of the first model."""
         lines = lines_of(self._models)
-        names, page = [line.name for line in lines], style_of(theme, width)
-        height = page.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], page)
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not lines:
-                empty(main, "Decision curves need two classes and probabilities.", style)
-                return
-            handles = draw_curves(main, lines, "threshold", "net_benefit", style)
-            for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
-                part = self.table[self.table["model"] == name]
-                (drawn,) = main.plot(
-                    part["threshold"], part["net_benefit"], color=style.ink, linestyle=look,
-                    linewidth=1.0, zorder=1,
-                )  # fmt: skip
-                handles.append(drawn)
-                names.append(name)
-            # In this order, 0.02 is returned where every net benefit is missing.
-            top = max(0.02, float(self.table["net_benefit"].max()))
-            # Curves far below zero would take the space of the useful ones.
-            main.set_ylim(-0.25 * top, 1.15 * top)
-            main.set_xlim(0.0, 1.0)
-            main.set_xlabel("Threshold probability")
-            main.set_ylabel("Net benefit")
-            self._legend(handles, names, style)
+        names = [line.name for line in lines]
+        height = style.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], style)
+        axes = self._axes(style, height)
+        main = axes[0]
+        if not lines:
+            empty(main, "Decision curves need two classes and probabilities.", style)
+            return
+        handles = draw_curves(main, lines, "threshold", "net_benefit", style)
+        for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
+            part = self.table[self.table["model"] == name]
+            (drawn,) = main.plot(
+                part["threshold"], part["net_benefit"], color=style.ink, linestyle=look,
+                linewidth=1.0, zorder=1,
+            )  # fmt: skip
+            handles.append(drawn)
+            names.append(name)
+        # In this order, 0.02 is returned where every net benefit is missing.
+        top = max(0.02, float(self.table["net_benefit"].max()))
+        # Curves far below zero would take the space of the useful ones.
+        main.set_ylim(-0.25 * top, 1.15 * top)
+        main.set_xlim(0.0, 1.0)
+        main.set_xlabel("Threshold probability")
+        main.set_ylabel("Net benefit")
+        self._legend(handles, names, style)
 
 
 LEAST_RESAMPLES = 100
@@ -338,10 +330,6 @@ class RankingDisplay(Display):
             Default: the first six, or only the first one where there are more than two classes.
         resamples : int, default=2000
             Number of bootstrap samples for the bands.
-
-        Returns
-        -------
-        RankingDisplay
         """
         rows = chosen_models(predictions, models, cls.called, classes)
         if not len(rows):
@@ -367,10 +355,6 @@ class RankingDisplay(Display):
         result : NestedResult or path of a results folder
         models, resamples
             As in `from_predictions`.
-
-        Returns
-        -------
-        RankingDisplay
         """
         found = Results(result)
         return cls.from_predictions(
@@ -391,27 +375,26 @@ class RankingDisplay(Display):
         """Return the area under each curve with its interval, as text after the name."""
         return [interval_text(called, o.measure(self.areas, self.area[0])) for o in lines]
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw a curve per model or class, and the 95 % band of the first model."""
         lines = lines_of(self.table)
         names, notes = [line.name for line in lines], self._areas(lines, self.area[2])
-        page = style_of(theme, width)
-        height = page.width + legend_height(
-            [f"{n}{m}" for n, m in zip(names, notes, strict=True)], page
+        height = style.width + legend_height(
+            [f"{n}{m}" for n, m in zip(names, notes, strict=True)], style
         )
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not lines:
-                empty(main, "No model has scores of classes.", style)
-                return
-            self._chance(main, style)
-            handles = draw_curves(main, lines, *self.columns, style)
-            main.set_xlim(-0.01, 1.01)
-            main.set_ylim(-0.01, 1.01)
-            main.set_box_aspect(1)
-            main.set_xlabel(self.headings[0])
-            main.set_ylabel(self.headings[1])
-            self._legend(handles, names, style, notes)
+        axes = self._axes(style, height)
+        main = axes[0]
+        if not lines:
+            empty(main, "No model has scores of classes.", style)
+            return
+        self._chance(main, style)
+        handles = draw_curves(main, lines, *self.columns, style)
+        main.set_xlim(-0.01, 1.01)
+        main.set_ylim(-0.01, 1.01)
+        main.set_box_aspect(1)
+        main.set_xlabel(self.headings[0])
+        main.set_ylabel(self.headings[1])
+        self._legend(handles, names, style, notes)
 
     def _chance_text(self) -> str:
         return ""

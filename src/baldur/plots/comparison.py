@@ -29,13 +29,12 @@ from baldur.plots.drawing import (
     empty,
     fit_ticks,
     intervals,
-    legend,
     legend_height,
     name_rows,
     row_height,
 )
 from baldur.plots.results_tables import Results
-from baldur.plots.style import Style, count, label, number, plain, style_of
+from baldur.plots.style import Style, count, label, number, plain
 
 # Metrics that are shown unless others are asked for.
 DEFAULT = ("auc", "balanced_accuracy", "brier", "r2", "mae")
@@ -85,10 +84,6 @@ class ComparisonDisplay(Display):
         result : NestedResult or path of a results folder
         metrics : list of str, optional
             Default: AUC, balanced accuracy and Brier score, or R2 and mean absolute error.
-
-        Returns
-        -------
-        ComparisonDisplay
         """
         found = Results(result)
         table = found.frame("intervals")
@@ -140,21 +135,21 @@ class ComparisonDisplay(Display):
             f"{listed}{more}{failed}."
         )
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw a panel per metric and a row per model."""
         metrics, models = self.metrics, self.models
         height = row_height(len(models), 1.1)
         shares = (1.0,) * max(1, len(metrics))
         # On a phone the panels are drawn below each other.
-        below = style_of(theme, width, ax).narrow
+        below = style.narrow
         height = height * len(shares) if below else height
         shape = ((1.0,), shares) if below else (shares, (1.0,))
-        with self._drawing(ax, theme, width, height, *shape) as (axes, style):
-            if not metrics:
-                empty(axes[0], "No model has metrics.", style)
-                return
-            for i, metric in enumerate(metrics):
-                self._panel(axes[i], metric, models, style, first=i == 0 or below)
+        axes = self._axes(style, height, *shape)
+        if not metrics:
+            empty(axes[0], "No model has metrics.", style)
+            return
+        for i, metric in enumerate(metrics):
+            self._panel(axes[i], metric, models, style, first=i == 0 or below)
 
     def _panel(self, ax: Any, metric: str, models: list[str], style: Style, *, first: bool) -> None:
         part = self.table[self.table["metric"] == metric]
@@ -260,10 +255,6 @@ class AddedValueDisplay(Display):
         ----------
         result : NestedResult or path of a results folder
             Of a comparison with `baseline_views`.
-
-        Returns
-        -------
-        AddedValueDisplay
         """
         return cls(Results(result).frame("added_value"))
 
@@ -310,23 +301,23 @@ class AddedValueDisplay(Display):
             parts.append(f"{plain(row['views'])} {number(row['value'])}, {change}")
         return f"{heading} of {len(self.table)} sets of views: {'; '.join(parts)}."
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw a row per set of views: its metric, and the difference beside it."""
         rows = len(self.table)
         references = [r for r in dict.fromkeys(self.table["compared_with"]) if r]
-        below = style_of(theme, width, ax).narrow
+        below = style.narrow
         names = [f"compared with {name}" for name in references]
         height = row_height(rows, 1.1) * (2 if below else 1)
-        height += legend_height(names, style_of(theme, width, ax))
+        height += legend_height(names, style)
         shape: tuple[Any, Any] = ((1.0,), (1.0, 1.0)) if below else ((1.0, 1.0), (1.0,))
-        with self._drawing(ax, theme, width, height, *shape) as (axes, style):
-            if not rows:
-                axes[1].set_axis_off()
-                empty(axes[0], "There are no view sets to compare.", style)
-                return
-            self._values(axes[0], style)
-            handles = self._differences(axes[1], references, style, named=below)
-            legend(axes[0], handles, names, style, figure=axes[0].figure if ax is None else None)
+        axes = self._axes(style, height, *shape)
+        if not rows:
+            axes[1].set_axis_off()
+            empty(axes[0], "There are no view sets to compare.", style)
+            return
+        self._values(axes[0], style)
+        handles = self._differences(axes[1], references, style, named=below)
+        self._legend(handles, names, style)
 
     def _values(self, ax: Any, style: Style) -> None:
         at = np.arange(len(self.table))
@@ -425,10 +416,6 @@ class OutcomesDisplay(Display):
         result : MultilabelResult or path of a results folder with several outcomes
         metric : str, optional
             Default: AUC, or else the first metric of the result.
-
-        Returns
-        -------
-        OutcomesDisplay
         """
         if isinstance(result, MultilabelResult):
             table = result.intervals()
@@ -468,38 +455,36 @@ class OutcomesDisplay(Display):
             f"{count(n, 'outcome')} with 95 % intervals; {plain(first)}: {listed}."
         )
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw a row per outcome and a mark per model."""
         models, outcomes = self.models[:MOST_MODELS], self.outcomes
         step = 0.72 / max(len(models), 1)
         height = row_height(round(len(outcomes) * max(1.0, 0.7 * len(models))), 1.0)
-        height += legend_height(models, style_of(theme, width))
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not len(self.table):
-                empty(main, "No model has metrics.", style)
-                return
-            handles = []
-            for i, model in enumerate(models):
-                part = self.table[self.table["model"] == model]
-                rows = np.array([outcomes.index(str(o)) for o in part["outcome"]], dtype=float)
-                rows += (i - (len(models) - 1) / 2) * step
-                low, mid, high = (
-                    part[c].to_numpy(dtype=float) for c in ("low", "estimate", "high")
-                )
-                intervals(main, low, high, rows, style.colour(i))
-                handles += main.plot(
-                    mid, rows, linestyle="none", marker=style.marker(i), color=style.colour(i),
-                    markersize=6,
-                )  # fmt: skip
-            if self.metric in ("auc", "balanced_accuracy"):
-                main.axvline(0.5, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
-            if outcomes[0] == AVERAGE:
-                main.axhline(0.5, color=style.faint, linewidth=1.0, zorder=0)
-            name_rows(main, [_called(o) for o in outcomes], style, 0.34)
-            up = self.metric not in METRICS or METRICS[self.metric].greater_is_better
-            main.set_xlabel(f"{metric_name(self.metric)} ({'better →' if up else '← better'})")
-            self._legend(handles, models, style)
+        height += legend_height(models, style)
+        axes = self._axes(style, height)
+        main = axes[0]
+        if not len(self.table):
+            empty(main, "No model has metrics.", style)
+            return
+        handles = []
+        for i, model in enumerate(models):
+            part = self.table[self.table["model"] == model]
+            rows = np.array([outcomes.index(str(o)) for o in part["outcome"]], dtype=float)
+            rows += (i - (len(models) - 1) / 2) * step
+            low, mid, high = (part[c].to_numpy(dtype=float) for c in ("low", "estimate", "high"))
+            intervals(main, low, high, rows, style.colour(i))
+            handles += main.plot(
+                mid, rows, linestyle="none", marker=style.marker(i), color=style.colour(i),
+                markersize=6,
+            )  # fmt: skip
+        if self.metric in ("auc", "balanced_accuracy"):
+            main.axvline(0.5, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+        if outcomes[0] == AVERAGE:
+            main.axhline(0.5, color=style.faint, linewidth=1.0, zorder=0)
+        name_rows(main, [_called(o) for o in outcomes], style, 0.34)
+        up = self.metric not in METRICS or METRICS[self.metric].greater_is_better
+        main.set_xlabel(f"{metric_name(self.metric)} ({'better →' if up else '← better'})")
+        self._legend(handles, models, style)
 
 
 def _called(outcome: Any) -> str:

@@ -7,8 +7,7 @@ import os
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -92,7 +91,14 @@ class Display(ABC):
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        theme: str | None = None,
+        width: float | None = None,
+        **options: Any,
+    ) -> Self:
         """Draw the figure.
 
         Parameters
@@ -104,18 +110,22 @@ class Display(ABC):
             For white pages (default), for dark pages, or transparent for both.
         width : float, optional
             Width in inches, 5.2 by default. About 3.6 suits a phone.
+        **options
+            Options of the class, which its documentation lists, such as `most`.
 
         Returns
         -------
         Display
             This object, with `figure_`, `ax_` and `axes_` set.
         """
-        self._plot(ax, theme, width)
+        style = style_of(theme, width, ax)
+        self.ax_, self._own_figure = ax, ax is None
+        with matplotlib().rc_context({**style.rc(), "font.family": _fonts()}):
+            self._draw(style, **options)
         return self
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
-        """Draw the figure; defined by figures whose `plot` has no further parameters."""
-        raise TypeError(f"{type(self).__name__} does not define _plot")
+    _draw: Callable[..., None]
+    """Draw the figure in a style, with the options of the class."""
 
     def save(self, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
         """Write the figure, drawn in the default way if it has not been drawn yet.
@@ -194,37 +204,25 @@ class Display(ABC):
             self.figure_.savefig(stream, format=form, dpi=dpi, metadata=metadata[form])
         return stream.getvalue()
 
-    @contextmanager
-    def _drawing(
+    def _axes(
         self,
-        ax: Any,
-        theme: str | None,
-        width: float | None,
+        style: Style,
         height: float,
         widths: Sequence[float] = (1.0,),
         heights: Sequence[float] = (1.0,),
-        **grid: Any,
-    ) -> Iterator[tuple[list[Any], Style]]:
-        """Yield the axes to draw in, row by row, and the style; set the attributes of `plot`."""
-        mpl = matplotlib()
-        Figure = matplotlib("figure").Figure
-        style = style_of(theme, width, ax)
-        with mpl.rc_context({**style.rc(), "font.family": _fonts()}):
-            many = len(widths) * len(heights) > 1
-            shape = {"width_ratios": list(widths), "height_ratios": list(heights), **grid}
-            self._own_figure = ax is None
-            if ax is None:
-                self.figure_ = Figure(figsize=(style.width, height), layout="constrained")
-                self.figure_.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
-                spec = self.figure_.add_gridspec(len(heights), len(widths), **shape)
-                self.axes_ = [self.figure_.add_subplot(cell) for cell in spec]
-            elif many:
-                self.figure_ = ax.get_figure()
-                self.axes_ = _inside(ax, list(widths), list(heights), shape)
-            else:
-                self.figure_, self.axes_ = ax.get_figure(), [ax]
-            self.ax_ = self.axes_[0]
-            yield self.axes_, style
+    ) -> list[Any]:
+        """Return the axes to draw in, row by row: of an own figure, or in the given axes."""
+        ax, shape = self.ax_, {"width_ratios": list(widths), "height_ratios": list(heights)}
+        if ax is None:
+            self.figure_ = matplotlib("figure").Figure((style.width, height), layout="constrained")
+            self.figure_.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
+            spec = self.figure_.add_gridspec(len(heights), len(widths), **shape)
+            self.axes_ = [self.figure_.add_subplot(cell) for cell in spec]
+        else:
+            self.figure_, several = ax.get_figure(), len(widths) * len(heights) > 1
+            self.axes_ = _inside(ax, list(widths), list(heights), shape) if several else [ax]
+        self.ax_ = self.axes_[0]
+        return self.axes_
 
     def _legend(
         self,

@@ -10,7 +10,7 @@ import pandas as pd
 from baldur.plots.display import Display
 from baldur.plots.drawing import draw_cells, empty, name_columns, name_features, row_height
 from baldur.plots.results_tables import Results, fold_names, one_model
-from baldur.plots.style import Style, count, full_name, label, matplotlib, plain, style_of
+from baldur.plots.style import Style, count, full_name, label, matplotlib, plain
 
 COLUMNS = ["fold", "view", "feature", "weight", "frequency"]
 
@@ -93,10 +93,6 @@ class FoldHeatmapDisplay(Display):
         result : NestedResult or path of a results folder
         model, output : str, optional
             As in `FoldWeightsDisplay.from_result`.
-
-        Returns
-        -------
-        FoldHeatmapDisplay
         """
         return cls(*fold_weights(result, model, output))
 
@@ -121,46 +117,22 @@ class FoldHeatmapDisplay(Display):
             f"folds: {listed}{', and more' if len(pairs) > 3 else ''}."
         )
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        theme: str | None = None,
-        width: float | None = None,
-        most: int = 40,
-    ) -> Self:
-        """Draw the cells; each has the sign of its weight, for readers who do not see colours.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-        most : int, default=40
-            Largest number of features that are drawn, those selected most often first.
-
-        Returns
-        -------
-        FoldHeatmapDisplay
-        """
+    def _draw(self, style: Style, *, most: int = 40) -> None:
+        """Draw the cells; each has the sign of its weight, for readers who do not see colours."""
         wide = self.wide().head(most) if len(self.table) else pd.DataFrame()
-        with self._drawing(ax, theme, width, row_height(len(wide), 1.2)) as (axes, style):
-            main = axes[0]
-            if not len(wide):
-                empty(main, "No fold selects a feature.", style)
-                return self
-            keys = set(
-                zip(self.table["view"], self.table["feature"], self.table["fold"], strict=True)
-            )
-            inside = np.array(
-                [[(v, f, fold) in keys for fold in self.folds] for v, f in wide.index]
-            )
-            draw_cells(main, wide.to_numpy(dtype=float), style, "Weight per s.d.", inside=inside)
-            name_features(main, list(wide.index), style, 0.4)
-            main.set_ylim(len(wide) - 0.5, -0.5)
-            name_columns(main, self.folds, style, 0.4)
-            more = len(self.table.drop_duplicates(["view", "feature"])) - len(wide)
-            main.set_xlabel(f"Fold ({more:,} more features not drawn)" if more > 0 else "Fold")
-        return self
+        axes = self._axes(style, row_height(len(wide), 1.2))
+        main = axes[0]
+        if not len(wide):
+            empty(main, "No fold selects a feature.", style)
+            return
+        keys = set(zip(self.table["view"], self.table["feature"], self.table["fold"], strict=True))
+        inside = np.array([[(v, f, fold) in keys for fold in self.folds] for v, f in wide.index])
+        draw_cells(main, wide.to_numpy(dtype=float), style, "Weight per s.d.", inside=inside)
+        name_features(main, list(wide.index), style, 0.4)
+        main.set_ylim(len(wide) - 0.5, -0.5)
+        name_columns(main, self.folds, style, 0.4)
+        more = len(self.table.drop_duplicates(["view", "feature"])) - len(wide)
+        main.set_xlabel(f"Fold ({more:,} more features not drawn)" if more > 0 else "Fold")
 
 
 class FoldWeightsDisplay(Display):
@@ -203,10 +175,6 @@ class FoldWeightsDisplay(Display):
             Default: the first.
         output : str, optional
             Class whose weights are shown; by default the largest weight over the classes.
-
-        Returns
-        -------
-        FoldWeightsDisplay
         """
         return cls(*fold_weights(result, model, output))
 
@@ -231,52 +199,31 @@ class FoldWeightsDisplay(Display):
             f"{len(common):,} of them in every fold{which}."
         )
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        theme: str | None = None,
-        width: float | None = None,
-        most: int = 20,
-        most_folds: int = 10,
-    ) -> Self:
-        """Draw a panel per fold and a row per feature.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-        most, most_folds : int
-            Largest numbers of features and folds that are drawn.
-
-        Returns
-        -------
-        FoldWeightsDisplay
-        """
+    def _draw(self, style: Style, *, most: int = 20, most_folds: int = 10) -> None:
+        """Draw a panel per fold and a row per feature."""
         pairs = self.table[["view", "feature"]].drop_duplicates()
         shown = list(pairs.head(most).itertuples(index=False, name=None))
         folds = self.folds[:most_folds] if shown else []
-        across = min(len(folds), 3 if style_of(theme, width, ax).narrow else 5) or 1
+        across = min(len(folds), 3 if style.narrow else 5) or 1
         down = -(-len(folds) // across) or 1
         height = row_height(len(shown), 0.55) * down + 0.6
         shape = ((1.0,) * across, (1.0,) * down)
-        with self._drawing(ax, theme, width, height, *shape) as (axes, style):
-            if not shown:
-                empty(axes[0], "No fold selects a feature.", style)
-                return self
-            for spare in axes[len(folds) :]:
-                spare.set_axis_off()
-            for i, fold in enumerate(folds):
-                self._panel(axes[i], fold, shown, style, first=i % across == 0)
-            ends = [a.get_xlim()[1] for a in axes[: len(folds)]]
-            tick = _round_below(max(ends))
-            for a in axes[: len(folds)]:
-                a.set_xlim(0.0, max(ends))
-                a.set_xticks([0.0, tick], ["0", f"{tick:g}"])
-            unknown = self.table["absolute"].isna().all()
-            axes[-across].set_xlabel("selected" if unknown else "|weight| per s.d.")
-            self._explain_bars(len(pairs) - len(shown), style)
-        return self
+        axes = self._axes(style, height, *shape)
+        if not shown:
+            empty(axes[0], "No fold selects a feature.", style)
+            return
+        for spare in axes[len(folds) :]:
+            spare.set_axis_off()
+        for i, fold in enumerate(folds):
+            self._panel(axes[i], fold, shown, style, first=i % across == 0)
+        ends = [a.get_xlim()[1] for a in axes[: len(folds)]]
+        tick = _round_below(max(ends))
+        for a in axes[: len(folds)]:
+            a.set_xlim(0.0, max(ends))
+            a.set_xticks([0.0, tick], ["0", f"{tick:g}"])
+        unknown = self.table["absolute"].isna().all()
+        axes[-across].set_xlabel("selected" if unknown else "|weight| per s.d.")
+        self._explain_bars(len(pairs) - len(shown), style)
 
     def _panel(
         self, ax: Any, fold: str, shown: list[tuple[str, str]], style: Style, *, first: bool

@@ -19,7 +19,7 @@ from baldur.plots.drawing import (
     stacked_bars,
 )
 from baldur.plots.results_tables import Results, fold_names, one_model
-from baldur.plots.style import Style, count, number, plain, style_of
+from baldur.plots.style import Style, count, number, plain
 
 FEWEST = 5
 """Features that are drawn however many outputs there are."""
@@ -68,10 +68,6 @@ class ForestDisplay(Display):
         Parameters
         ----------
         model : fitted estimator
-
-        Returns
-        -------
-        ForestDisplay
         """
         return cls(model.summary(), total=n_usable_features(model))
 
@@ -87,10 +83,6 @@ class ForestDisplay(Display):
         result : NestedResult or path of a results folder
         model : str, optional
             Default: the first.
-
-        Returns
-        -------
-        ForestDisplay
         """
         found = Results(result)
         selection = found.frame("selection")
@@ -159,70 +151,49 @@ class ForestDisplay(Display):
     def _many_outputs(self) -> bool:
         return "output" in self.table and self.table["output"].nunique() > 1
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        theme: str | None = None,
-        width: float | None = None,
-        most: int = 30,
-    ) -> Self:
-        """Draw one row per feature, and a second panel with the inclusion probabilities.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-        most : int, default=30
-            Largest number of features that are drawn; a line says how many more there are. With
-            several outputs, which share the row of a feature, fewer are drawn.
-
-        Returns
-        -------
-        ForestDisplay
-        """
+    def _draw(self, style: Style, *, most: int = 30) -> None:
+        """Draw one row per feature, and a second panel with the inclusion probabilities."""
         table = self.table
         features = table[["view", "feature"]]
         if self._many_outputs:
             features = features.drop_duplicates()
         outputs = list(dict.fromkeys(table["output"])) if self._many_outputs else [None]
         if len(outputs) > 1:
-            # A feature is as tall as all its outputs; the figure should fit on a page.
+            # A feature is as tall as all its outputs; the figure should fit on a style.
             most = max(FEWEST, 2 * most // len(outputs))
         shown = features.head(most)
         rows = {key: i for i, key in enumerate(shown.itertuples(index=False, name=None))}
         known = table.get("inclusion_probability")
         sure = known is not None and known.notna().any() and len(rows)
-        narrow = style_of(theme, width, ax).narrow
+        narrow = style.narrow
         widths = ((3.0, 1.0) if not narrow else (2.2, 1.0)) if sure else (1.0,)
         # Several outputs share the row of a feature.
         tall = len(rows) * max(1.0, 0.4 * len(outputs))
         height = row_height(int(np.ceil(tall)), 1.2 + (0.6 if len(outputs) > 1 else 0.0))
-        with self._drawing(ax, theme, width, height, widths) as (axes, style):
-            main = axes[0]
-            if not rows:
-                empty(main, "No feature was selected.", style)
-                return self
-            part = table if self._many_outputs else table.head(most)
-            keys = zip(part["view"], part["feature"], strict=True)
-            at = np.array([rows.get(key, -1) for key in keys])
-            part, at = part[at >= 0], at[at >= 0]
-            main.axvline(0.0, color=style.faint, linewidth=0.8, zorder=0)
-            self._rows(main, part, at.astype(float), outputs, style)
-            name_features(main, list(rows), style, 0.46)
-            main.set_xlabel(f"Weight per s.d.\n({self.interval})")
-            fit_ticks(main, style, 0.3 if sure else 0.45)
-            if sure:
-                once = part.assign(row=at).drop_duplicates("row")
-                self._probabilities(axes[1], once, style)
-            more = len(features) - len(shown)
-            if more > 0:
-                # Below the names, where no axis has its title.
-                main.text(
-                    -0.02, -0.01, f"and {more:,} more", transform=main.transAxes, ha="right",
-                    va="top", color=style.ink, fontsize=style.size - 1.5,
-                )  # fmt: skip
-        return self
+        axes = self._axes(style, height, widths)
+        main = axes[0]
+        if not rows:
+            empty(main, "No feature was selected.", style)
+            return
+        part = table if self._many_outputs else table.head(most)
+        keys = zip(part["view"], part["feature"], strict=True)
+        at = np.array([rows.get(key, -1) for key in keys])
+        part, at = part[at >= 0], at[at >= 0]
+        main.axvline(0.0, color=style.faint, linewidth=0.8, zorder=0)
+        self._rows(main, part, at.astype(float), outputs, style)
+        name_features(main, list(rows), style, 0.46)
+        main.set_xlabel(f"Weight per s.d.\n({self.interval})")
+        fit_ticks(main, style, 0.3 if sure else 0.45)
+        if sure:
+            once = part.assign(row=at).drop_duplicates("row")
+            self._probabilities(axes[1], once, style)
+        more = len(features) - len(shown)
+        if more > 0:
+            # Below the names, where no axis has its title.
+            main.text(
+                -0.02, -0.01, f"and {more:,} more", transform=main.transAxes, ha="right",
+                va="top", color=style.ink, fontsize=style.size - 1.5,
+            )  # fmt: skip
 
     def _rows(
         self,
@@ -311,10 +282,6 @@ class ViewShareDisplay(Display):
         Parameters
         ----------
         model : fitted estimator
-
-        Returns
-        -------
-        ViewShareDisplay
         """
         selected = any(mask.any() for mask in model.selected_features_.values())
         rows = [(ALL, v, s if selected else 0.0) for v, s in model.view_relevance_.items()]
@@ -339,10 +306,6 @@ class ViewShareDisplay(Display):
         result : NestedResult or path of a results folder
         model : str, optional
             Default: the first.
-
-        Returns
-        -------
-        ViewShareDisplay
         """
         found = Results(result)
         shares = found.frame("view_shares")
@@ -387,48 +350,25 @@ class ViewShareDisplay(Display):
             wide = wide.iloc[:, : MOST_VIEWS - 1].assign(**{OTHERS: rest})
         return wide
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        theme: str | None = None,
-        width: float | None = None,
-        most: int = 20,
-    ) -> Self:
-        """Draw one stacked bar per group.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-        most : int, default=20
-            Largest number of folds or factors that are drawn, besides the bar of all.
-
-        Returns
-        -------
-        ViewShareDisplay
-        """
+    def _draw(self, style: Style, *, most: int = 20) -> None:
+        """Draw one stacked bar per group."""
         wide = self._drawn() if len(self.table) else pd.DataFrame()
         wide = wide.head(most + 1)
         lines = 1 + min(wide.shape[1], MOST_VIEWS) // 3
-        with self._drawing(ax, theme, width, row_height(len(wide), 1.0 + 0.22 * lines)) as (
-            axes,
-            style,
-        ):
-            main = axes[0]
-            if not wide.to_numpy().sum() > 0:
-                empty(main, "No feature was selected.", style)
-                return self
-            handles = stacked_bars(main, [wide[view] for view in wide], style, height=0.72)
-            for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):
-                main.text(0.01, row, "no feature selected", va="center", color=style.ink)
-            called = [
-                g if g == ALL or str(g).startswith(self.groups) else f"{self.groups} {g}"
-                for g in wide.index
-            ]
-            name_rows(main, called, style, 0.25)
-            main.set_xlim(0.0, 1.0)
-            main.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
-            main.set_xlabel(f"Share of {self.of}")
-            self._legend(handles, list(map(str, wide.columns)), style)
-        return self
+        axes = self._axes(style, row_height(len(wide), 1.0 + 0.22 * lines))
+        main = axes[0]
+        if not wide.to_numpy().sum() > 0:
+            empty(main, "No feature was selected.", style)
+            return
+        handles = stacked_bars(main, [wide[view] for view in wide], style, height=0.72)
+        for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):
+            main.text(0.01, row, "no feature selected", va="center", color=style.ink)
+        called = [
+            g if g == ALL or str(g).startswith(self.groups) else f"{self.groups} {g}"
+            for g in wide.index
+        ]
+        name_rows(main, called, style, 0.25)
+        main.set_xlim(0.0, 1.0)
+        main.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+        main.set_xlabel(f"Share of {self.of}")
+        self._legend(handles, list(map(str, wide.columns)), style)

@@ -63,10 +63,6 @@ class HistoryDisplay(Display):
         Parameters
         ----------
         model : fitted estimator
-
-        Returns
-        -------
-        HistoryDisplay
         """
         if not hasattr(model, "history_"):
             raise InputError(f"{type(model).__name__} has no record of its fit (history_).")
@@ -94,25 +90,25 @@ class HistoryDisplay(Display):
             text += ", converged" if self.converged else ", not converged"
         return text + "."
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw the bound or the change above, and the active features below."""
         counted = bool(self.table["active_features"].notna().any()) if len(self.table) else False
         heights = (1.0, 1.0) if counted else (1.0,)
         height = 2.3 * len(heights) + 0.7
-        with self._drawing(ax, theme, width, height, (1.0,), heights) as (axes, style):
-            if not len(self.table):
-                empty(axes[0], "The fit has no record.", style)
-                return
-            if self.measure == "change" and not (self.table["change"] > 0).any():
-                empty(axes[0], "The fit converged in its first iteration.", style)
-                return
-            self._measured(axes[0], style)
-            if counted:
-                self._active(axes[1], style)
-                axes[0].tick_params(axis="x", labelbottom=False)
-                axes[1].set_xlim(axes[0].get_xlim())
-            axes[-1].set_xlabel("Iteration")
-            axes[-1].locator_params(axis="x", integer=True)
+        axes = self._axes(style, height, (1.0,), heights)
+        if not len(self.table):
+            empty(axes[0], "The fit has no record.", style)
+            return
+        if self.measure == "change" and not (self.table["change"] > 0).any():
+            empty(axes[0], "The fit converged in its first iteration.", style)
+            return
+        self._measured(axes[0], style)
+        if counted:
+            self._active(axes[1], style)
+            axes[0].tick_params(axis="x", labelbottom=False)
+            axes[1].set_xlim(axes[0].get_xlim())
+        axes[-1].set_xlabel("Iteration")
+        axes[-1].locator_params(axis="x", integer=True)
 
     def _measured(self, ax: Any, style: Style) -> None:
         handles, names = [], []

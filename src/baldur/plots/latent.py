@@ -26,7 +26,6 @@ from baldur.plots.style import (
     number,
     plain,
     sample_names,
-    style_of,
 )
 
 MOST_VECTOR = 4000
@@ -75,10 +74,6 @@ class LatentDisplay(Display):
             Labels or outcomes, in the order of the rows. Of a label matrix the most frequent
             combinations of labels are shown, and all others as one. Without labels the figure says
             nothing about the outcome.
-
-        Returns
-        -------
-        LatentDisplay
         """
         Z = np.asarray(model.transform(X))
         table: dict[str, Any] = {"sample": sample_names(X)}
@@ -135,28 +130,8 @@ class LatentDisplay(Display):
             text += f", with means {listed}"
         return text + "."
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        theme: str | None = None,
-        width: float | None = None,
-        factors: Sequence[str] | None = None,
-    ) -> Self:
-        """Draw the samples.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-        factors : list of two str, optional
-            Axes of the plane; by default the two factors that the labels explain best, or the
-            first two without labels.
-
-        Returns
-        -------
-        LatentDisplay
-        """
+    def _draw(self, style: Style, *, factors: Sequence[str] | None = None) -> None:
+        """Draw the samples."""
         known = self.factors
         if factors is None:
             factors = [str(f) for f in self.separation().nlargest(2).index] if known else []
@@ -167,22 +142,21 @@ class LatentDisplay(Display):
                 f"The latent space has no factor {wrong[0]!r}; its factors are {known}."
             )
         plane = len(factors) > 1
-        wide = style_of(theme, width).width
+        wide = style.width
         strips = not plane and not self.continuous
         height = row_height(2 * max(1, len(self.classes)), 0.8) if strips else wide * 0.8 + 0.4
         if plane and not self.continuous:
-            height += legend_height(self.classes, style_of(theme, width))
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not factors or not len(self.table):
-                empty(main, "There are no samples in the latent space.", style)
-            elif strips:
-                self._strips(main, factors[0], style)
-            elif self.continuous:
-                self._outcome(main, factors, style)
-            else:
-                self._plane(main, factors, style)
-        return self
+            height += legend_height(self.classes, style)
+        axes = self._axes(style, height)
+        main = axes[0]
+        if not factors or not len(self.table):
+            empty(main, "There are no samples in the latent space.", style)
+        elif strips:
+            self._strips(main, factors[0], style)
+        elif self.continuous:
+            self._outcome(main, factors, style)
+        else:
+            self._plane(main, factors, style)
 
     def _strips(self, ax: Any, factor: str, style: Style) -> None:
         # The same random heights on every run.
@@ -293,10 +267,6 @@ class LoadingsDisplay(Display):
         model : fitted estimator
         outputs : list of str, optional
             Names of the outputs; by default classes, or the numbers of labels or targets.
-
-        Returns
-        -------
-        LoadingsDisplay
         """
         loadings = np.asarray(model.loadings_, dtype=float)
         names = _output_names(model, len(loadings)) if outputs is None else list(map(str, outputs))
@@ -357,21 +327,21 @@ class LoadingsDisplay(Display):
             f"{'; '.join(said)}{more}."
         )
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw the loadings above the shares of views, with a column for each factor."""
         factors = self.factors
         loadings, shares = (self.wide(kind) for kind in (OUTPUT, VIEW))
         heights = (max(2.0, len(loadings)) + 1.0, max(2.0, len(shares)) + 1.6)
         height = row_height(int(sum(heights)), 1.0)
-        with self._drawing(ax, theme, width, height, (1.0,), heights) as (axes, style):
-            if not factors:
-                for one in axes:
-                    empty(one, "The model has no latent factors.", style)
-                return
-            self._panel(axes[0], loadings, style, "Loading")
-            self._panel(axes[1], shares, style, "Share", share=True)
-            axes[0].tick_params(axis="x", labelbottom=False)
-            axes[1].set_xlabel("Latent factor, by falling variance")
+        axes = self._axes(style, height, (1.0,), heights)
+        if not factors:
+            for one in axes:
+                empty(one, "The model has no latent factors.", style)
+            return
+        self._panel(axes[0], loadings, style, "Loading")
+        self._panel(axes[1], shares, style, "Share", share=True)
+        axes[0].tick_params(axis="x", labelbottom=False)
+        axes[1].set_xlabel("Latent factor, by falling variance")
 
     def _panel(
         self, ax: Any, wide: pd.DataFrame, style: Style, called: str, *, share: bool = False

@@ -20,7 +20,7 @@ from baldur.plots.drawing import (
     stacked_bars,
 )
 from baldur.plots.results_tables import Results
-from baldur.plots.style import Style, count, number, plain, short_names, style_of
+from baldur.plots.style import Style, count, number, plain, short_names
 from baldur.views.container import MultiView
 
 COLUMNS = ["model", "metric", "people", "kind", "estimate", "low", "high"]
@@ -55,10 +55,6 @@ class LearningCurveDisplay(Display):
         result : path of a results folder, or the table that `learning_curve` returned
         models : list of str, optional
             Default: the first six.
-
-        Returns
-        -------
-        LearningCurveDisplay
         """
         if isinstance(result, pd.DataFrame):
             table = result
@@ -92,35 +88,35 @@ class LearningCurveDisplay(Display):
             )
         return f"Learning curve of {self.metric}: {'; '.join(said)}."
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw the points of each model with their intervals, joined by a line."""
         lines = lines_of(self.table)
-        names, page = [line.name for line in lines], style_of(theme, width)
-        height = page.width * 0.62 + legend_height(names, page)
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not lines:
-                empty(main, "There is no learning curve.", style)
-                return
-            handles = []
-            for i, line in enumerate(lines):
-                colour = style.colour(i)
-                points = line.rows.sort_values("people")
-                x, y, low, high = (
-                    points[c].to_numpy(dtype=float) for c in ("people", "estimate", "low", "high")
-                )
-                # Shifted a little, so that the intervals of several models can be seen.
-                apart = (i - (len(lines) - 1) / 2) * 0.008 * max(float(np.ptp(x)), 1.0)
-                main.vlines(x + apart, low, high, color=colour, linewidth=1.3)
-                (drawn,) = main.plot(
-                    x + apart, y, linewidth=1.4, marker=style.marker(i), color=colour,
-                    markersize=6, zorder=3,
-                )  # fmt: skip
-                handles.append(drawn)
-            main.set_xlabel("Training samples")
-            main.locator_params(axis="x", integer=True)
-            main.set_ylabel(self.metric)
-            self._legend(handles, names, style)
+        names = [line.name for line in lines]
+        height = style.width * 0.62 + legend_height(names, style)
+        axes = self._axes(style, height)
+        main = axes[0]
+        if not lines:
+            empty(main, "There is no learning curve.", style)
+            return
+        handles = []
+        for i, line in enumerate(lines):
+            colour = style.colour(i)
+            points = line.rows.sort_values("people")
+            x, y, low, high = (
+                points[c].to_numpy(dtype=float) for c in ("people", "estimate", "low", "high")
+            )
+            # Shifted a little, so that the intervals of several models can be seen.
+            apart = (i - (len(lines) - 1) / 2) * 0.008 * max(float(np.ptp(x)), 1.0)
+            main.vlines(x + apart, low, high, color=colour, linewidth=1.3)
+            (drawn,) = main.plot(
+                x + apart, y, linewidth=1.4, marker=style.marker(i), color=colour,
+                markersize=6, zorder=3,
+            )  # fmt: skip
+            handles.append(drawn)
+        main.set_xlabel("Training samples")
+        main.locator_params(axis="x", integer=True)
+        main.set_ylabel(self.metric)
+        self._legend(handles, names, style)
 
 
 _HAS, _LABEL = "has_", "n_"
@@ -182,10 +178,6 @@ class MissingViewsDisplay(Display):
         data : MultiView
         y : array-like of shape (n_samples,), optional
             Labels.
-
-        Returns
-        -------
-        MissingViewsDisplay
         """
         has = {f"{_HAS}{v}": data.view(v).present.astype(int) for v in data.view_names}
         table = pd.DataFrame(has)
@@ -200,10 +192,6 @@ class MissingViewsDisplay(Display):
         Parameters
         ----------
         result : NestedResult or path of a results folder
-
-        Returns
-        -------
-        MissingViewsDisplay
         """
         found = Results(result)
         return cls(found.frame("presence"), by_label=bool(found.classes))
@@ -231,46 +219,26 @@ class MissingViewsDisplay(Display):
         text += count(len(self.views), "view")
         return f"{text}; {lacking}." if lacking else f"{text}."
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        theme: str | None = None,
-        width: float | None = None,
-        most: int = 12,
-    ) -> Self:
-        """Draw a row per pattern: filled dots for present views, and a bar with the count.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-        most : int, default=12
-            Largest number of patterns that are drawn, the most frequent first.
-
-        Returns
-        -------
-        MissingViewsDisplay
-        """
+    def _draw(self, style: Style, *, most: int = 12) -> None:
+        """Draw a row per pattern: filled dots for present views, and a bar with the count."""
         shown = self.table.head(most)
         # Names of views are written vertically above the dots.
         high = 0.09 * max((min(len(v), 22) + 5 for v in self.views), default=5)
         height = max(1.8, 0.3 * len(shown) + high + 0.8)
         columns = len(self.views)
         widths = (max(1.0, 0.28 * columns), 2.2)
-        with self._drawing(ax, theme, width, height, widths) as (axes, style):
-            dots, bars = axes
-            if not self.people or not columns:
-                bars.set_axis_off()
-                empty(dots, "There are no samples.", style)
-                return self
-            self._dots(dots, shown, style)
-            self._bars(bars, shown, style)
-            bars.set_ylim(dots.get_ylim())
-            more = len(self.table) - len(shown)
-            note = f"\n({more:,} rarer patterns not drawn)" if more else ""
-            bars.set_xlabel(f"Samples{note}", loc="right")
-        return self
+        axes = self._axes(style, height, widths)
+        dots, bars = axes
+        if not self.people or not columns:
+            bars.set_axis_off()
+            empty(dots, "There are no samples.", style)
+            return
+        self._dots(dots, shown, style)
+        self._bars(bars, shown, style)
+        bars.set_ylim(dots.get_ylim())
+        more = len(self.table) - len(shown)
+        note = f"\n({more:,} rarer patterns not drawn)" if more else ""
+        bars.set_xlabel(f"Samples{note}", loc="right")
 
     def _dots(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
         has = shown[[f"{_HAS}{v}" for v in self.views]].to_numpy(dtype=bool)

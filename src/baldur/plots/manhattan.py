@@ -84,10 +84,6 @@ class ManhattanDisplay(Display):
         weights : bool, default=False
             Show absolute weights per standard deviation, also where the model has inclusion
             probabilities.
-
-        Returns
-        -------
-        ManhattanDisplay
         """
         view = _genotypes(dict(model.feature_info_), view, list(model.view_names_))
         inside = getattr(model, "inclusion_probability_", None)
@@ -117,10 +113,6 @@ class ManhattanDisplay(Display):
             Default: the first.
         view : str, optional
             Default: the view whose features have a chromosome.
-
-        Returns
-        -------
-        ManhattanDisplay
         """
         found = Results(result)
         places = found.frame("feature_locations")
@@ -161,33 +153,33 @@ class ManhattanDisplay(Display):
         more = ", and more" if len(top) > 3 else ""
         return f"{text}, {len(top):,} of them selected: {listed}{more}."
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw the variants; selected ones are large, and the highest five are named."""
-        with self._drawing(ax, theme, width, 3.0) as (axes, style):
-            main = axes[0]
-            if not len(self.table):
-                empty(main, "There are no variants.", style)
-                return
-            shades = (style.colour(0), style.faint)
-            order = {name: i for i, (name, _, _) in enumerate(self.bounds)}
-            at = self.table["chromosome"].astype(str).map(order).fillna(0).to_numpy(dtype=int) % 2
-            chosen = self.table["selected"].to_numpy(dtype=bool)
-            place, value = (self.table[c].to_numpy(dtype=float) for c in ("place", "value"))
-            for parity in (0, 1):
-                mine = (at == parity) & ~chosen
-                main.plot(
-                    place[mine], value[mine], linestyle="none", marker=".", markersize=3,
-                    color=shades[parity], rasterized=True,
-                )  # fmt: skip
+        axes = self._axes(style, 3.0)
+        main = axes[0]
+        if not len(self.table):
+            empty(main, "There are no variants.", style)
+            return
+        shades = (style.colour(0), style.faint)
+        order = {name: i for i, (name, _, _) in enumerate(self.bounds)}
+        at = self.table["chromosome"].astype(str).map(order).fillna(0).to_numpy(dtype=int) % 2
+        chosen = self.table["selected"].to_numpy(dtype=bool)
+        place, value = (self.table[c].to_numpy(dtype=float) for c in ("place", "value"))
+        for parity in (0, 1):
+            mine = (at == parity) & ~chosen
             main.plot(
-                place[chosen], value[chosen], linestyle="none", marker="D", markersize=5.5,
-                color=style.colour(1), markeredgecolor=style.ink, markeredgewidth=0.5, zorder=3,
+                place[mine], value[mine], linestyle="none", marker=".", markersize=3,
+                color=shades[parity], rasterized=True,
             )  # fmt: skip
-            self._names(main, style)
-            self._chromosomes(main, style)
-            main.set_ylabel(self.value)
-            top = float(np.nanmax(value)) if np.isfinite(value).any() else 1.0
-            main.set_ylim(-0.02 * (top or 1.0), (top or 1.0) * 1.15)
+        main.plot(
+            place[chosen], value[chosen], linestyle="none", marker="D", markersize=5.5,
+            color=style.colour(1), markeredgecolor=style.ink, markeredgewidth=0.5, zorder=3,
+        )  # fmt: skip
+        self._names(main, style)
+        self._chromosomes(main, style)
+        main.set_ylabel(self.value)
+        top = float(np.nanmax(value)) if np.isfinite(value).any() else 1.0
+        main.set_ylim(-0.02 * (top or 1.0), (top or 1.0) * 1.15)
 
     def _names(self, ax: Any, style: Style) -> None:
         left, right = self.bounds[0][1], self.bounds[-1][2]

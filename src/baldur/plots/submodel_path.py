@@ -14,7 +14,7 @@ from baldur.exceptions import InputError
 from baldur.plots.display import Display
 from baldur.plots.drawing import empty, name_columns
 from baldur.plots.results_tables import Results, one_model
-from baldur.plots.style import Style, count, label, number, style_of
+from baldur.plots.style import Style, count, label, number
 
 _STEPS = {"nothing": "no feature", "views": "whole views", "features": "single features"}
 
@@ -56,10 +56,6 @@ class PathDisplay(Display):
         Parameters
         ----------
         model : fitted estimator
-
-        Returns
-        -------
-        PathDisplay
         """
         path = getattr(model, "sparsity_path_", None)
         if path is None:
@@ -105,41 +101,41 @@ class PathDisplay(Display):
             text += f", where {number(self.allowed)} is allowed"
         return text + "."
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw each submodel with its upper 95 % bound.
 
         Filled markers are candidates; a ring marks the selected submodel.
         """
-        with self._drawing(ax, theme, width, 3.9) as (axes, style):
-            main = axes[0]
-            if not len(self.table):
-                empty(main, "There is no submodel path.", style)
-                return
-            main.axhline(0.0, color=style.ink, linewidth=1.0, zorder=0)
-            handles, names = [main.lines[-1]], ["ensemble"]
-            if np.isfinite(self.allowed):
-                main.axhline(self.allowed, color=style.ink, linewidth=1.0, linestyle=":", zorder=0)
-                handles.append(main.lines[-1])
-                names.append("largest allowed")
-            for i, (step, said) in enumerate(_STEPS.items()):
-                part = self.table[self.table["step"] == step].sort_values("n_features")
-                if not len(part):
-                    continue
-                handles.append(self._steps(main, part, i, style))
-                names.append(said)
-            if self.selected is not None:
-                (ring,) = main.plot(
-                    [self.selected["n_features"]], [self.selected["loss_difference"]], marker="o",
-                    markersize=15, markerfacecolor="none", markeredgecolor=style.ink,
-                    markeredgewidth=1.8, linestyle="none", zorder=4,
-                )  # fmt: skip
-                handles.append(ring)
-                names.append(f"selected ({int(self.selected['n_features']):,})")
-            main.set_xscale("symlog", linthresh=1.0, linscale=0.5)
-            self._ticks(main)
-            main.set_xlabel("Features")
-            main.set_ylabel("Held-out loss minus ensemble's")
-            self._legend(handles, names, style)
+        axes = self._axes(style, 3.9)
+        main = axes[0]
+        if not len(self.table):
+            empty(main, "There is no submodel path.", style)
+            return
+        main.axhline(0.0, color=style.ink, linewidth=1.0, zorder=0)
+        handles, names = [main.lines[-1]], ["ensemble"]
+        if np.isfinite(self.allowed):
+            main.axhline(self.allowed, color=style.ink, linewidth=1.0, linestyle=":", zorder=0)
+            handles.append(main.lines[-1])
+            names.append("largest allowed")
+        for i, (step, said) in enumerate(_STEPS.items()):
+            part = self.table[self.table["step"] == step].sort_values("n_features")
+            if not len(part):
+                continue
+            handles.append(self._steps(main, part, i, style))
+            names.append(said)
+        if self.selected is not None:
+            (ring,) = main.plot(
+                [self.selected["n_features"]], [self.selected["loss_difference"]], marker="o",
+                markersize=15, markerfacecolor="none", markeredgecolor=style.ink,
+                markeredgewidth=1.8, linestyle="none", zorder=4,
+            )  # fmt: skip
+            handles.append(ring)
+            names.append(f"selected ({int(self.selected['n_features']):,})")
+        main.set_xscale("symlog", linthresh=1.0, linscale=0.5)
+        self._ticks(main)
+        main.set_xlabel("Features")
+        main.set_ylabel("Held-out loss minus ensemble's")
+        self._legend(handles, names, style)
 
     def _steps(self, ax: Any, part: pd.DataFrame, i: int, style: Any) -> Any:
         x = part["n_features"].to_numpy(dtype=float)
@@ -199,19 +195,19 @@ class AccuracyDisplay(Display):
         )
         return f"{_heading(metric)} by {self._xlabel.lower()}, with 95 % intervals: {said}."
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw a panel per metric with a point and its interval for each number."""
         metrics = self.metrics
         shares = (1.0,) * max(1, len(metrics))
-        below = style_of(theme, width, ax).narrow
+        below = style.narrow
         height = 2.6 * len(shares) if below else 3.2
         shape = ((1.0,), shares) if below else (shares, (1.0,))
-        with self._drawing(ax, theme, width, height, *shape) as (axes, style):
-            if not metrics:
-                empty(axes[0], "The model has no submodels.", style)
-                return
-            for panel, metric in zip(axes, metrics, strict=False):
-                self._panel(panel, metric, style)
+        axes = self._axes(style, height, *shape)
+        if not metrics:
+            empty(axes[0], "The model has no submodels.", style)
+            return
+        for panel, metric in zip(axes, metrics, strict=False):
+            self._panel(panel, metric, style)
 
     def _panel(self, ax: Any, metric: str, style: Style) -> None:
         part = self.table[self.table["metric"] == metric]
@@ -262,10 +258,6 @@ class FewFeaturesDisplay(AccuracyDisplay):
         result : NestedResult or path of a results folder
         model : str, optional
             Default: the first model with submodels.
-
-        Returns
-        -------
-        FewFeaturesDisplay
         """
         table = Results(result).frame("few_features")
         name = one_model(table, model, "submodels")
@@ -278,10 +270,6 @@ class FewFeaturesDisplay(AccuracyDisplay):
         Parameters
         ----------
         model : fitted estimator
-
-        Returns
-        -------
-        FewFeaturesDisplay
         """
         found = few_features_table(model)
         if not len(found):
@@ -321,10 +309,6 @@ class CostDisplay(AccuracyDisplay):
         Parameters
         ----------
         model : fitted estimator with costs
-
-        Returns
-        -------
-        CostDisplay
         """
         found = getattr(model, "cost_path_", pd.DataFrame())
         if not len(found):
