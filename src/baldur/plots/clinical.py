@@ -267,8 +267,7 @@ class DecisionDisplay(Display):
         lines = lines_of(self._models)
         names = [line.name for line in lines]
         height = style.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], style)
-        axes = self._axes(style, height)
-        main = axes[0]
+        main = self._axes(style, height)[0]
         if not lines:
             empty(main, "Decision curves need two classes and probabilities.", style)
             return
@@ -382,8 +381,7 @@ class RankingDisplay(Display):
         height = style.width + legend_height(
             [f"{n}{m}" for n, m in zip(names, notes, strict=True)], style
         )
-        axes = self._axes(style, height)
-        main = axes[0]
+        main = self._axes(style, height)[0]
         if not lines:
             empty(main, "No model has scores of classes.", style)
             return

@@ -148,8 +148,7 @@ class ContributionsDisplay(Display):
         """Draw a bar per term; each starts at the end of the previous one."""
         shown = self._shown(most)
         height = row_height(len(shown), 1.3 if self.probability else 0.9)
-        axes = self._axes(style, height)
-        main = axes[0]
+        main = self._axes(style, height)[0]
         self._bars(main, shown, style)
         name_features(main, [_pair(r) for r in shown.to_dict("records")], style)
         main.set_xlabel("Log odds" if self.probability else "Predicted outcome")

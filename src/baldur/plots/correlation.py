@@ -156,8 +156,7 @@ class CorrelationDisplay(Display):
         # Many names do not fit below the matrix; numbers do.
         numbered = len(features) > (8 if style.narrow else 14)
         height = row_height(len(features), 0.9 if numbered else 1.9)
-        axes = self._axes(style, height)
-        main = axes[0]
+        main = self._axes(style, height)[0]
         if not features:
             empty(main, "No feature was selected.", style)
             return

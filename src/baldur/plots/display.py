@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 
@@ -74,8 +74,12 @@ class Display(ABC):
     figure_: Any
     _own_figure: bool
 
+    columns: ClassVar[Sequence[str]] = ()
+    """Columns of a table without rows."""
+
     def __init__(self, table: pd.DataFrame) -> None:
-        self.table = pd.DataFrame(table).reset_index(drop=True)
+        table = pd.DataFrame(table).reset_index(drop=True)
+        self.table = table if len(table.columns) else table.reindex(columns=list(self.columns))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.alt_text}>"
@@ -223,6 +227,13 @@ class Display(ABC):
             self.axes_ = _inside(ax, list(widths), list(heights), shape) if several else [ax]
         self.ax_ = self.axes_[0]
         return self.axes_
+
+    def _panels(self, style: Style, n: int, height: float, extra: float = 0.0) -> list[Any]:
+        """Return axes of this height beside each other, or below each other on a phone."""
+        shares = (1.0,) * max(1, n)
+        if style.narrow:
+            return self._axes(style, height * len(shares) + extra, (1.0,), shares)
+        return self._axes(style, height + extra, shares)
 
     def _legend(
         self,

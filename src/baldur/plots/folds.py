@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 
 from baldur.plots.display import Display
-from baldur.plots.drawing import draw_cells, empty, name_columns, name_features, row_height
+from baldur.plots.drawing import (
+    draw_cells,
+    empty,
+    name_columns,
+    name_features,
+    row_height,
+)
 from baldur.plots.results_tables import Results, fold_names, one_model
 from baldur.plots.style import Style, count, full_name, label, matplotlib, plain
 
@@ -120,8 +126,7 @@ class FoldHeatmapDisplay(Display):
     def _draw(self, style: Style, *, most: int = 40) -> None:
         """Draw the cells; each has the sign of its weight, for readers who do not see colours."""
         wide = self.wide().head(most) if len(self.table) else pd.DataFrame()
-        axes = self._axes(style, row_height(len(wide), 1.2))
-        main = axes[0]
+        main = self._axes(style, row_height(len(wide), 1.2))[0]
         if not len(wide):
             empty(main, "No fold selects a feature.", style)
             return

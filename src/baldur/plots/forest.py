@@ -355,8 +355,7 @@ class ViewShareDisplay(Display):
         wide = self._drawn() if len(self.table) else pd.DataFrame()
         wide = wide.head(most + 1)
         lines = 1 + min(wide.shape[1], MOST_VIEWS) // 3
-        axes = self._axes(style, row_height(len(wide), 1.0 + 0.22 * lines))
-        main = axes[0]
+        main = self._axes(style, row_height(len(wide), 1.0 + 0.22 * lines))[0]
         if not wide.to_numpy().sum() > 0:
             empty(main, "No feature was selected.", style)
             return

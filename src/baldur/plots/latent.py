@@ -147,8 +147,7 @@ class LatentDisplay(Display):
         height = row_height(2 * max(1, len(self.classes)), 0.8) if strips else wide * 0.8 + 0.4
         if plane and not self.continuous:
             height += legend_height(self.classes, style)
-        axes = self._axes(style, height)
-        main = axes[0]
+        main = self._axes(style, height)[0]
         if not factors or not len(self.table):
             empty(main, "There are no samples in the latent space.", style)
         elif strips:

@@ -93,8 +93,7 @@ class LearningCurveDisplay(Display):
         lines = lines_of(self.table)
         names = [line.name for line in lines]
         height = style.width * 0.62 + legend_height(names, style)
-        axes = self._axes(style, height)
-        main = axes[0]
+        main = self._axes(style, height)[0]
         if not lines:
             empty(main, "There is no learning curve.", style)
             return

@@ -155,8 +155,7 @@ class ManhattanDisplay(Display):
 
     def _draw(self, style: Style) -> None:
         """Draw the variants; selected ones are large, and the highest five are named."""
-        axes = self._axes(style, 3.0)
-        main = axes[0]
+        main = self._axes(style, 3.0)[0]
         if not len(self.table):
             empty(main, "There are no variants.", style)
             return

@@ -8,11 +8,16 @@ import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import few_features_table
-from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.predictions import AS_SELECTED
 from baldur.exceptions import InputError
 from baldur.plots.display import Display
-from baldur.plots.drawing import empty, name_columns
+from baldur.plots.drawing import (
+    empty,
+    metric_name,
+    name_columns,
+    reference_line,
+    with_interval,
+)
 from baldur.plots.results_tables import Results, one_model
 from baldur.plots.style import Style, count, label, number
 
@@ -106,8 +111,7 @@ class PathDisplay(Display):
 
         Filled markers are candidates; a ring marks the selected submodel.
         """
-        axes = self._axes(style, 3.9)
-        main = axes[0]
+        main = self._axes(style, 3.9)[0]
         if not len(self.table):
             empty(main, "There is no submodel path.", style)
             return
@@ -188,21 +192,14 @@ class AccuracyDisplay(Display):
             return f"Accuracy by {self._xlabel.lower()}, without points."
         metric = self.metrics[0]
         part = self.table[self.table["metric"] == metric]
-        said = "; ".join(
-            f"{row['limit']}: {number(row['estimate'])} ({number(row['low'])} to "
-            f"{number(row['high'])})"
-            for row in part.to_dict("records")
-        )
-        return f"{_heading(metric)} by {self._xlabel.lower()}, with 95 % intervals: {said}."
+        rows = part.to_dict("records")
+        said = "; ".join(f"{row['limit']}: {with_interval(row)}" for row in rows)
+        return f"{metric_name(metric)} by {self._xlabel.lower()}, with 95 % intervals: {said}."
 
     def _draw(self, style: Style) -> None:
         """Draw a panel per metric with a point and its interval for each number."""
         metrics = self.metrics
-        shares = (1.0,) * max(1, len(metrics))
-        below = style.narrow
-        height = 2.6 * len(shares) if below else 3.2
-        shape = ((1.0,), shares) if below else (shares, (1.0,))
-        axes = self._axes(style, height, *shape)
+        axes = self._panels(style, len(metrics), 2.6 if style.narrow else 3.2)
         if not metrics:
             empty(axes[0], "The model has no submodels.", style)
             return
@@ -219,12 +216,12 @@ class AccuracyDisplay(Display):
         ax.plot(at, middle, color=colour, marker="o", markersize=6, linewidth=1.0)
         chance = part["chance"].to_numpy(dtype=float)
         if len(chance) and np.isfinite(chance[0]):
-            ax.axhline(chance[0], color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+            reference_line(ax, chance[0], style, upright=False)
         texts = [str(text).replace(AS_SELECTED, "sel.") for text in part["limit"]]
         name_columns(ax, texts, style, 0.8 if style.narrow else 0.8 / len(self.metrics))
         ax.set_xlim(-0.5, len(at) - 0.5)
         ax.set_xlabel(self._xlabel)
-        ax.set_ylabel(label(_heading(metric)))
+        ax.set_ylabel(label(metric_name(metric)))
 
 
 class FewFeaturesDisplay(AccuracyDisplay):
@@ -326,22 +323,9 @@ def _long(found: pd.DataFrame, texts: list[str], base: float) -> pd.DataFrame:
     """Return a table of a fit with one row per number and metric."""
     metric = "r2" if "r2" in found else "auc"
     chance = {metric: 0.0 if metric == "r2" else 0.5, "loss": base}
-    parts = [
-        pd.DataFrame(
-            {
-                "limit": texts,
-                "metric": name,
-                "estimate": found[name].to_numpy(dtype=float),
-                "low": found[f"{name}_lower"].to_numpy(dtype=float),
-                "high": found[f"{name}_upper"].to_numpy(dtype=float),
-                "chance": chance[name],
-            }
-        )
-        for name in (metric, "loss")
-    ]
+    parts = []
+    for name in (metric, "loss"):
+        ends = found[[f"{name}_lower", name, f"{name}_upper"]].astype(float)
+        part = ends.set_axis(["low", "estimate", "high"], axis=1)
+        parts.append(part.assign(limit=texts, metric=name, chance=chance[name])[COLUMNS])
     return pd.concat(parts, ignore_index=True)
-
-
-def _heading(metric: str) -> str:
-    names = {"r2": "R²", "loss": "Loss"}
-    return names.get(metric) or (METRICS[metric].heading if metric in METRICS else metric)
