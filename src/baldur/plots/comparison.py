@@ -24,7 +24,7 @@ from baldur.evaluation.view_differences import (
     main_metric,
 )
 from baldur.exceptions import InputError
-from baldur.plots.display import Display
+from baldur.plots.display import Display, results_of
 from baldur.plots.drawing import (
     empty,
     fit_ticks,
@@ -37,7 +37,6 @@ from baldur.plots.drawing import (
     row_height,
     with_interval,
 )
-from baldur.plots.results_tables import Results
 from baldur.plots.style import Style, count, label, number, plain
 
 # Metrics that are shown unless others are asked for.
@@ -66,6 +65,8 @@ class ComparisonDisplay(Display):
     AUC of 2 models with 95 % intervals: forest 0.84 (0.76 to 0.92); ridge 0.81 (0.72 to 0.9).
     """
 
+    columns = ("model", "metric", "estimate", "low", "high")
+
     def __init__(
         self,
         table: pd.DataFrame,
@@ -89,7 +90,7 @@ class ComparisonDisplay(Display):
         metrics : list of str, optional
             Default: AUC, balanced accuracy and Brier score, or R2 and mean absolute error.
         """
-        found = Results(result)
+        found = results_of(result)
         table = found.frame("intervals")
         models = found.frame("table")
         known = list(dict.fromkeys(table["metric"])) if len(table) else []
@@ -99,7 +100,9 @@ class ComparisonDisplay(Display):
             if unknown:
                 raise InputError(f"There is no metric {unknown[0]!r} in the result, only {known}.")
             wanted = list(metrics)
-        table = table[table["metric"].isin(wanted)] if len(table) else _no_rows()
+        table = (
+            table[table["metric"].isin(wanted)] if len(table) else pd.DataFrame(columns=cls.columns)
+        )
         rank = {m: i for i, m in enumerate(wanted)}
         table = table.sort_values("metric", key=lambda c: c.map(rank), kind="stable")
         failures = {}
@@ -238,7 +241,7 @@ class AddedValueDisplay(Display):
         result : NestedResult or path of a results folder
             Of a comparison with `baseline_views`.
         """
-        return cls(Results(result).frame("added_value"))
+        return cls(results_of(result).frame("added_value"))
 
     def _set_rows(self, part: pd.DataFrame) -> list[tuple[Any, ...]]:
         """Return the rows in order: baseline and what is added, each view alone, all but each."""
@@ -312,8 +315,8 @@ class AddedValueDisplay(Display):
             mine = (self.table["compared_with"] == reference).to_numpy()
             at = np.flatnonzero(mine)
             part = self.table[mine]
-            look = {"marker": "os"[i % 2], "columns": ("low", "difference", "high")}
-            handles.append(points(ax, part, at, style.colour(i), **look))
+            columns = ("low", "difference", "high")
+            handles.append(points(ax, part, at, style.colour(i), "os"[i % 2], columns))
         reference_line(ax, 0.0, style)
         name_rows(ax, self.table["views"].tolist(), style, 0.34)
         if not named:

@@ -24,6 +24,8 @@ PREDICTION = "prediction"
 class ContributionsDisplay(Display):
     """The prediction for one sample, term by term from the prediction for the average person.
 
+    ``plot(most=14)`` draws so many terms one by one at most; the smaller ones are one bar.
+
     Parameters
     ----------
     table : DataFrame

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.selected_features import CORRELATION_COLUMNS, feature_correlations
-from baldur.plots.display import Display
+from baldur.plots.display import Display, one_model, results_of
 from baldur.plots.drawing import draw_cells, empty, name_columns, name_features, row_height
-from baldur.plots.results_tables import Results, one_model
 from baldur.plots.style import Style, count, feature_labels, full_name, matplotlib, plain
 from baldur.views.estimator_input import open_views
 
@@ -87,15 +86,8 @@ class CorrelationDisplay(Display):
 
     @classmethod
     def from_result(cls, result: Any, model: str | None = None) -> Self:
-        """Show the features that at least half of the folds of a model select.
-
-        Parameters
-        ----------
-        result : NestedResult or path of a results folder
-        model : str, optional
-            Default: the first.
-        """
-        table = Results(result).frame("correlations")
+        """Show the features that at least half of the folds of a model select."""
+        table = results_of(result).frame("correlations")
         if not len(table):
             return cls(pd.DataFrame(columns=CORRELATION_COLUMNS))
         name = one_model(table, model, "correlations of features")

@@ -12,9 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pandas as pd
 
 from baldur.core.atomic_io import write_atomically
+from baldur.evaluation import results
+from baldur.evaluation.multilabel import MultilabelResult
+from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
 from baldur.plots.drawing import legend
 from baldur.plots.style import Style, matplotlib, style_of
@@ -36,7 +40,9 @@ _NOTEBOOK_DPI = 110
 class Display(ABC):
     """A figure: its numbers in `table`, its drawing by `plot`.
 
-    A notebook shows the figure where a cell ends with the object.
+    A notebook shows the figure where a cell ends with the object. ``from_estimator(model)`` shows a
+    fitted estimator. ``from_result(result)`` shows a `NestedResult`, or a results folder by its
+    path; of figures of one model the parameter `model` is its name, by default the first.
 
     Parameters
     ----------
@@ -275,3 +281,46 @@ def _inside(ax: Any, widths: list[float], heights: list[float], shape: dict[str,
             left += share
         top -= high
     return panels
+
+
+def results_of(source: Any) -> results.Results:
+    """Return the tables of a `NestedResult`, of the path of a results folder, or of `Results`."""
+    if isinstance(source, results.Results):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        folder = Path(source)
+        if not folder.is_dir():
+            raise InputError(f"{folder}: there is no such folder of results.")
+        return results.Results(folder=folder)
+    if isinstance(source, NestedResult):
+        return results.Results(source)
+    if isinstance(source, MultilabelResult):
+        raise InputError(
+            "The result has several outcomes; give that of one, such as "
+            f"result[{source.outcomes[0]!r}], or draw them all with OutcomesDisplay."
+        )
+    raise InputError(
+        "Expected what nested_cv returned, or the path of a results folder, but got "
+        f"{type(source).__name__}."
+    )
+
+
+def one_model(table: pd.DataFrame, model: str | None, what: str) -> str:
+    """Return the model to show: the given one, or the first of the table."""
+    names = list(dict.fromkeys(table["model"].astype(str))) if "model" in table else []
+    if model is None:
+        if not names:
+            raise InputError(f"There is no finished model with {what} in these results.")
+        return str(names[0])
+    if model not in names:
+        raise InputError(f"Model {model!r} has no {what}; models that have some: {names}.")
+    return model
+
+
+def fold_names(table: pd.DataFrame) -> np.ndarray:
+    """Return the name of the fold of each row: "3", or "2.3" where there are repeats."""
+    repeats = table["repeat"].astype(int)
+    folds = table["fold"].astype(int).astype(str)
+    if repeats.nunique() <= 1:
+        return folds.to_numpy(dtype=str)
+    return (repeats.astype(str) + "." + folds).to_numpy(dtype=str)

@@ -1,17 +1,36 @@
-"""Smooth calibration curves: observed against predicted, and a histogram of the predictions."""
+"""Curves of several models: ROC, precision-recall, calibration, net benefit and learning curves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import (
+    Callable,
+    Sequence,
+)
+from typing import (
+    Any,
+    ClassVar,
+    Self,
+)
 
 import numpy as np
 import pandas as pd
 
-from baldur.core.threads import one_thread
-from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
-from baldur.evaluation.clinical.decision import TREAT_ALL, TREAT_NONE
-from baldur.plots.display import Display
+from baldur.core.threads import (
+    one_thread,
+)
+from baldur.evaluation.clinical.curves import (
+    curve_areas,
+    precision_recall_curves,
+    roc_curves,
+)
+from baldur.evaluation.clinical.decision import (
+    TREAT_ALL,
+    TREAT_NONE,
+)
+from baldur.evaluation.metrics import (
+    METRICS,
+)
+from baldur.plots.display import Display, results_of
 from baldur.plots.drawing import (
     Line,
     band_text,
@@ -22,7 +41,6 @@ from baldur.plots.drawing import (
     legend_height,
     lines_of,
 )
-from baldur.plots.results_tables import Results
 from baldur.plots.style import Style, number, plain
 
 BINS = 20
@@ -75,7 +93,7 @@ class CalibrationDisplay(Display):
         models : list of str, optional
             Default: the first six, or only the first one where there are more than two classes.
         """
-        found = Results(result)
+        found = results_of(result)
         table = chosen_models(found.frame("calibration_curve"), models, "calibration curve")
         if not len(table):
             table = pd.DataFrame(columns=["model", "class", "predicted", "observed", "low", "high"])
@@ -189,7 +207,7 @@ def _histogram(
     return pd.concat(parts, ignore_index=True) if parts else None
 
 
-COLUMNS = ["model", "threshold", "net_benefit", "low", "high"]
+DECISION_COLUMNS = ["model", "threshold", "net_benefit", "low", "high"]
 
 
 class DecisionDisplay(Display):
@@ -225,9 +243,9 @@ class DecisionDisplay(Display):
         models : list of str, optional
             Default: the first six.
         """
-        table = Results(result).frame("decision")
+        table = results_of(result).frame("decision")
         if not len(table):
-            return cls(pd.DataFrame(columns=COLUMNS))
+            return cls(pd.DataFrame(columns=DECISION_COLUMNS))
         both = table["model"].isin([TREAT_ALL, TREAT_NONE])
         mine = chosen_models(table[~both], models, "decision curve")
         return cls(pd.concat([table[both], mine], ignore_index=True))
@@ -355,7 +373,7 @@ class RankingDisplay(Display):
         models, resamples
             As in `from_predictions`.
         """
-        found = Results(result)
+        found = results_of(result)
         return cls.from_predictions(
             found.frame("predictions"), classes=found.classes, models=models, resamples=resamples
         )
@@ -472,3 +490,98 @@ class RocDisplay(RankingDisplay):
     columns = ("false_positive_rate", "sensitivity")
     headings = ("False-positive rate (1 − specificity)", "Sensitivity")
     area = ("auc", "area under the curve", "AUC")
+
+
+LEARNING_COLUMNS = ["model", "metric", "people", "kind", "estimate", "low", "high"]
+
+
+class LearningCurveDisplay(Display):
+    """Measured scores with intervals against the number of training samples.
+
+    Parameters
+    ----------
+    table : DataFrame
+        model, metric, people, kind ("measured"), estimate, low, high; as ``learning_curve.csv``
+        has it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import LearningCurveDisplay
+    >>> table = pd.DataFrame({"model": "ridge", "metric": "auc", "people": [40, 80],
+    ...                       "kind": "measured", "estimate": [0.7, 0.78], "low": [0.6, 0.7],
+    ...                       "high": [0.8, 0.86]})
+    >>> LearningCurveDisplay(table).alt_text
+    'Learning curve of AUC: ridge from 0.7 with 40 samples to 0.78 with 80.'
+    """
+
+    @classmethod
+    def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
+        """Show the learning curve of a results folder.
+
+        Parameters
+        ----------
+        result : path of a results folder, or the table that `learning_curve` returned
+        models : list of str, optional
+            Default: the first six.
+        """
+        if isinstance(result, pd.DataFrame):
+            table = result
+        else:
+            table = results_of(result).frame("learning_curve")
+        if not len(table):
+            return cls(pd.DataFrame(columns=LEARNING_COLUMNS))
+        # Older results have fitted curves as well.
+        measured = table[table["kind"] == "measured"]
+        return cls(chosen_models(measured, models, "learning curve"))
+
+    @property
+    def metric(self) -> str:
+        """Heading of the metric that the curve shows."""
+        name = str(self.table["metric"].iloc[0])
+        return METRICS[name].heading if name in METRICS else name
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        if not len(self.table):
+            return "Learning curve without points: the study did not ask for one."
+        said = []
+        for line in lines_of(self.table):
+            rows = line.rows.sort_values("people")
+            first, last = rows.iloc[0], rows.iloc[-1]
+            said.append(
+                f"{plain(line.name)} from {number(first['estimate'])} with "
+                f"{first['people']:.0f} samples to {number(last['estimate'])} with "
+                f"{last['people']:.0f}"
+            )
+        return f"Learning curve of {self.metric}: {'; '.join(said)}."
+
+    def _draw(self, style: Style) -> None:
+        """Draw the points of each model with their intervals, joined by a line."""
+        lines = lines_of(self.table)
+        names = [line.name for line in lines]
+        height = style.width * 0.62 + legend_height(names, style)
+        main = self._axes(style, height)[0]
+        if not lines:
+            empty(main, "There is no learning curve.", style)
+            return
+        handles = []
+        for i, line in enumerate(lines):
+            colour = style.colour(i)
+            points = line.rows.sort_values("people")
+            x, y, low, high = (
+                points[c].to_numpy(dtype=float) for c in ("people", "estimate", "low", "high")
+            )
+            # Shifted a little, so that the intervals of several models can be seen.
+            apart = (i - (len(lines) - 1) / 2) * 0.008 * max(float(np.ptp(x)), 1.0)
+            main.vlines(x + apart, low, high, color=colour, linewidth=1.3)
+            (drawn,) = main.plot(
+                x + apart, y, linewidth=1.4, marker=style.marker(i), color=colour,
+                markersize=6, zorder=3,
+            )  # fmt: skip
+            handles.append(drawn)
+        main.set_xlabel("Training samples")
+        main.locator_params(axis="x", integer=True)
+        main.set_ylabel(self.metric)
+        self._legend(handles, names, style)
