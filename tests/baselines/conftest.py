@@ -39,9 +39,9 @@ def common_data(seed, n=240, dims=(20, 2000, 30), shifts=(1.0, 0.7), rate=0.56):
     return MultiView({"a": a, "b": b, "c": c}), y
 
 
-@pytest.fixture(params=list(BASELINES))
+@pytest.fixture(params=[name for name, entry in BASELINES.items() if entry.classifier is not None])
 def row(request):
-    """Each row of the registry in turn."""
+    """Each row of the registry that classifies in turn."""
     return request.param
 
 

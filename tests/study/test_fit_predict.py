@@ -172,7 +172,7 @@ def test_the_manifest_says_what_the_model_is(fitted, tmp_path):
     assert manifest["details"]["model"] == "Ridge logistic"
     assert [view["name"] for view in manifest["views"]][:2] == ["blood", "brain"]
     assert manifest["model"] == "baseline"
-    assert manifest["class"] == "RidgeLogisticClassifier"
+    assert manifest["class"] == "SideBySideClassifier"
     assert manifest["regress_out"]
 
 

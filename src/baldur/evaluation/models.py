@@ -286,7 +286,8 @@ def known_models(classification: bool = True) -> list[str]:
     >>> "Ridge logistic" in known_models(), "Ridge logistic" in known_models(classification=False)
     (True, False)
     """
-    baselines = [n for n, e in BASELINES.items() if classification or e.regressor is not None]
+    task = "classifier" if classification else "regressor"
+    baselines = [name for name, entry in BASELINES.items() if getattr(entry, task) is not None]
     return [*OURS, *baselines]
 
 

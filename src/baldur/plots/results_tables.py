@@ -37,12 +37,11 @@ class Results:
 
     Examples
     --------
-    >>> from baldur.baselines import PriorClassifier
     >>> from baldur.datasets import make_multiview
     >>> from baldur.evaluation import nested_cv
     >>> from baldur.plots.results_tables import Results
     >>> made = make_multiview(60, {"clinic": 3, "genes": 6}, random_state=0)
-    >>> results = Results(nested_cv({"prior": PriorClassifier()}, made.data, made.target, outer=2))
+    >>> results = Results(nested_cv(["Dummy"], made.data, made.target, outer=2))
     >>> results.classes
     ['0', '1']
     >>> results.frame("predictions").columns.to_list()

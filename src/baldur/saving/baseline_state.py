@@ -21,11 +21,7 @@ from baldur.views import MultiView
 
 TRUSTED = (
     "baldur.baselines.awdr.AWDRClassifier",
-    "baldur.baselines.trees.BoostedTreesClassifier",
-    "baldur.baselines.trees.BoostedTreesRegressor",
     "baldur.baselines.cpm_nets.CPMNetsClassifier",
-    "baldur.baselines.trees.MeanRegressor",
-    "baldur.baselines.trees.PriorClassifier",
     "baldur.baselines.linear.ElasticNetLogisticClassifier",
     "baldur.baselines.lasso_mksvm.LassoMkSVMClassifier",
     "baldur.baselines.linear.L1SVMClassifier",
@@ -34,9 +30,8 @@ TRUSTED = (
     "baldur.baselines.mv_pls.MVPLSRegressor",
     "baldur.baselines.pb_mvboost.Ensemble",
     "baldur.baselines.pb_mvboost.PBMVBoostClassifier",
-    "baldur.baselines.trees.ForestClassifier",
-    "baldur.baselines.trees.ForestRegressor",
-    "baldur.baselines.linear.RidgeLogisticClassifier",
+    "baldur.baselines.plain.SideBySideClassifier",
+    "baldur.baselines.plain.SideBySideRegressor",
     "baldur.baselines.sgp_ard.SGPARDClassifier",
     "baldur.baselines.sgp_ard.SGPFit",
     "baldur.baselines.stacking.StackingClassifier",

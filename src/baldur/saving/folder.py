@@ -102,11 +102,11 @@ def load(path: str | Path, *, identity: str | None = None, max_bytes: int = MAX_
     --------
     >>> import pathlib, tempfile
     >>> import baldur
-    >>> from baldur.baselines import RidgeLogisticClassifier
+    >>> from baldur.baselines import MVPLSClassifier
     >>> from baldur.datasets import make_multiview
     >>> sim = make_multiview(60, {"a": 4}, random_state=0)
     >>> with tempfile.TemporaryDirectory() as here:
-    ...     fitted = RidgeLogisticClassifier().fit(sim.data, sim.target)
+    ...     fitted = MVPLSClassifier().fit(sim.data, sim.target)
     ...     folder = baldur.save(fitted, pathlib.Path(here) / "model")
     ...     again = baldur.load(folder)
     >>> bool((again.predict(sim.data) == fitted.predict(sim.data)).all())
@@ -135,9 +135,9 @@ def save_model(model: SavedModel, folder: str | Path, *, overwrite: bool = False
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
-    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.baselines import MVPLSClassifier
     >>> from baldur.saving import SavedModel, save_model
-    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> fitted = MVPLSClassifier().fit(np.eye(4), [0, 0, 1, 1])
     >>> model = SavedModel(fitted, classes=["control", "patient"], details={"title": "Pilot"})
     >>> with tempfile.TemporaryDirectory() as here:
     ...     folder = save_model(model, pathlib.Path(here) / "model")
@@ -166,9 +166,9 @@ def identity(folder: str | Path) -> str:
     >>> import pathlib, tempfile
     >>> import numpy as np
     >>> import baldur
-    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.baselines import MVPLSClassifier
     >>> from baldur.saving.folder import identity
-    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> fitted = MVPLSClassifier().fit(np.eye(4), [0, 0, 1, 1])
     >>> with tempfile.TemporaryDirectory() as here:
     ...     folder = baldur.save(fitted, pathlib.Path(here) / "model")
     ...     known = identity(folder)
@@ -187,13 +187,13 @@ def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str
     >>> import pathlib, tempfile
     >>> import numpy as np
     >>> import baldur
-    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.baselines import MVPLSClassifier
     >>> from baldur.saving.folder import read_manifest
-    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> fitted = MVPLSClassifier().fit(np.eye(4), [0, 0, 1, 1])
     >>> with tempfile.TemporaryDirectory() as here:
     ...     manifest = read_manifest(baldur.save(fitted, pathlib.Path(here) / "model"))
     >>> manifest["class"], manifest["task"], manifest["views"]
-    ('PriorClassifier', 'classification', [{'name': 'X', 'features': 4}])
+    ('MVPLSClassifier', 'classification', [{'name': 'X', 'features': 4}])
     """
     return read_folder(Path(folder), max_bytes).manifest
 
@@ -218,14 +218,14 @@ def load_model(
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
-    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.baselines import MVPLSClassifier
     >>> from baldur.saving import SavedModel, load_model, save_model
-    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> fitted = MVPLSClassifier().fit(np.eye(4), [0, 0, 1, 1])
     >>> with tempfile.TemporaryDirectory() as here:
     ...     model = SavedModel(fitted, classes=["control", "patient"])
     ...     again = load_model(save_model(model, pathlib.Path(here) / "model"))
     >>> again.estimator, again.classes
-    (PriorClassifier(), ['control', 'patient'])
+    (MVPLSClassifier(), ['control', 'patient'])
     """
     folder = Path(folder)
     manifest, state, arrays, printed = read_folder(folder, max_bytes)

@@ -32,9 +32,9 @@ class SavedModel:
     Examples
     --------
     >>> import numpy as np
-    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.baselines import MVPLSClassifier
     >>> from baldur.saving import SavedModel
-    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> fitted = MVPLSClassifier().fit(np.eye(4), [0, 0, 1, 1])
     >>> model = SavedModel(fitted, classes=["control", "patient"], details={"title": "Pilot"})
     >>> model.classes[-1], model.details["title"]
     ('patient', 'Pilot')
