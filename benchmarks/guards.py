@@ -3,18 +3,17 @@
 Usage::
 
     PYTHONPATH=/work/start/src python benchmarks/guards.py --save /work/guards
-    PYTHONPATH=src python benchmarks/guards.py --against /work/guards [--part help names]
-    PYTHONPATH=src python benchmarks/guards.py --save new --against /work/guards  # keeps the new
-    PYTHONPATH=src python benchmarks/guards.py --load new --against /work/guards  # only compares
+    PYTHONPATH=src python benchmarks/guards.py --against /work/guards [--part study] [--save new]
+    python benchmarks/guards.py --load new --against /work/guards  # compares what was saved
 
-============  ================================================================================
+============  =============================================================================
 `problems`    the twenty problems of ``fixed_problems.py``, bit by bit
-`study`       seven studies by the command: tables, texts, pages; a model on a new cohort
+`study`       six studies by the command: tables, texts, pages; a model on a new cohort
 `models`      every estimator saved and loaded: predictions, fitted attributes, summary
 `help`        help of every command, the written study file, its schema, the list of models
 `names`       public names with their signatures; names and types of fitted attributes
 `baselines`   predictions of every baseline for two classes, three classes and numbers
-============  ================================================================================
+============  =============================================================================
 
 An item is an array, a column of a table, a key of a JSON file, a text, or an aspect of a page.
 Times, dates, folders, versions and digests are not compared. Every item that differs is one line,
@@ -58,82 +57,38 @@ try:
 except ImportError:
     from baldur import PaperClassifier, PaperRegressor
 
-PACKAGES = [
-    "baselines",
-    "cli",
-    "datasets",
-    "evaluation",
-    "exceptions",
-    "io",
-    "paper",
-    "plots",
-    "preparation",
-    "report",
-    "reproduction",
-    "saving",
-    "study",
-    "views",
-]
-COMMANDS = [
-    "init",
-    "evaluate",
-    "report",
-    "fit",
-    "predict",
-    "validate",
-    "demo",
-    "reproduce",
-    "models",
-    "simulate",
-]
-METHODS = [
-    "predict",
-    "predict_proba",
-    "decision_function",
-    "predict_interval",
-    "transform",
-    "explain",
-    "views_used",
-    "flag_samples",
-]
+PACKAGES = """baselines cli datasets evaluation exceptions io paper plots preparation report
+reproduction saving study views"""
+COMMANDS = "init evaluate report fit predict validate demo reproduce models simulate"
+METHODS = """predict predict_proba decision_function predict_interval transform explain views_used
+flag_samples"""
 PROGRAM = (sys.executable, "-c", "from baldur.cli import main; main()")
-THREADS = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-SCREEN = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}
+SETTINGS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+SETTINGS |= {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}
 STUDIES = {
-    "outcomes": """
-outcome = {columns = ["fall", "stroke"], positive = "yes"}
-models = ["BALDUR", "Ridge logistic"]
-""",
-    "numbers": """
+    "outcomes": """outcome = {columns = ["fall", "stroke"], positive = "yes"}
+folds.repeats = 2
+models = ["BALDUR", "Ridge logistic"]""",
+    "numbers": """samples.site = "site"
 outcome = {column = "score", task = "regression"}
 covariates.regress_out = ["age"]
 report.subgroups = ["sex"]
-models = ["BALDUR", "BALDUR (mean-field)", "MV-PLS", "Boosted trees"]
-""",
-    "classes": """
-samples.group = "family"
+models = ["BALDUR", "BALDUR (mean-field)", "MV-PLS", "Boosted trees"]""",
+    "classes": """samples.group = "family"
 outcome.column = "stage"
 preparation.scale = "rank"
-models = ["BALDUR", "BALDUR (mean-field)", "Dummy"]
-""",
-    "sites": """
-samples.site = "site"
-outcome = {column = "status", positive = "ill"}
 covariates.include = ["sex"]
-harmonise.keep = ["age"]
-models = ["Ridge logistic", "LSVM-l1"]
-""",
-    "options": """
-outcome = {column = "status", positive = "ill"}
-folds.repeats = 2
-report = {thresholds = [0.3, 0.5], prevalence = 0.2, permutations = 3, learning_curve = [0.5, 0.75],\
- baseline_views = ["clinic"]}
-models = ["Ridge logistic", "Elastic-net logistic"]
-""",
-    "ad_csf": """
-outcome = {column = "label", positive = "Impaired"}
-models = ["LSVM-l1", "RF", "Elastic-net logistic", "BALDUR"]
-""",
+models = ["BALDUR", "BALDUR (mean-field)", "Dummy"]""",
+    "options": """outcome = {column = "status", positive = "ill"}
+harmonise = {by = "site", keep = ["age"]}
+report.thresholds = [0.3, 0.5]
+report.prevalence = 0.2
+report.permutations = 1
+report.learning_curve = [0.5]
+report.baseline_views = ["clinic"]
+models = ["Ridge logistic"]""",
+    "ad_csf": """outcome = {column = "label", positive = "Impaired"}
+models = ["LSVM-l1", "RF", "Elastic-net logistic", "BALDUR"]""",
 }
 """Name to what its study file has besides folds, samples and views."""
 STUDY = """title = "{name}"
@@ -171,10 +126,8 @@ def cohort(n=120):
     genes += 0.5 * site[:, None]
     genes[::10, 3] = crp[::12] = np.nan
     clinic = pd.DataFrame({"crp": crp, "bmi": bmi, "ward": ward, "smoker": rng.random(n) < 0.3})
-    wide = {"genes": pd.DataFrame(genes), "risk": pd.DataFrame(risk)}
-    return pd.DataFrame(samples), {"clinic": clinic} | {
-        name: frame.add_prefix(name[0]) for name, frame in wide.items()
-    }
+    wide = {name: pd.DataFrame(X).add_prefix(name) for name, X in (("gene", genes), ("snp", risk))}
+    return pd.DataFrame(samples), {"clinic": clinic, **wide}
 
 
 def train_and_new(column):
@@ -202,8 +155,8 @@ def write_study(folder, text, samples, views):
     samples.to_csv(folder / "samples.csv", index=False)
     for name, view in views.items():
         view.set_index(pd.Index(samples["sample"])).to_csv(folder / f"{name}.csv")
-        text += f'views.{name}.file = "{name}.csv"\n'
-    (folder / "study.toml").write_text(STUDY.format(name=folder.name) + text)
+    files = [f'views.{name}.file = "{name}.csv"' for name in views]
+    (folder / "study.toml").write_text("\n".join([STUDY.format(name=folder.name), text, *files]))
 
 
 # -- the parts: each writes files into a folder -----------------------------------------------
@@ -222,7 +175,7 @@ def failures(out, name):
 def command(work, name, *arguments):
     """Run the program in a folder, and write there what it prints."""
     done = subprocess.run(
-        [*PROGRAM, *map(str, arguments)], cwd=work, env={**os.environ, **THREADS, **SCREEN},
+        [*PROGRAM, *map(str, arguments)], cwd=work, env={**os.environ, **SETTINGS},
         capture_output=True, text=True,
     )  # fmt: skip
     (work / f"{name}.stdout.txt").write_text(f"{done.stdout}exit code {done.returncode}\n")
@@ -256,7 +209,7 @@ def problems(out):
 
 
 def study(out):
-    """Run the demo, five small studies, and one of real data whose model meets a new cohort."""
+    """Run the demo, four small studies, and one of real data whose model meets a new cohort."""
     with tempfile.TemporaryDirectory(prefix="guards-") as here:
         work = Path(here)
         command(work, "demo", "demo", "--out", "demo", "--jobs", 1)
@@ -278,9 +231,9 @@ def study(out):
 
 def models(out):
     """Fit every estimator behind a preparation, save and load it, and ask it about new rows."""
-    harmonised = Preparation(steps=[SiteHarmoniser("site", ["genes"])], regress_out=["age"])
+    harmonised = Preparation(steps=[SiteHarmoniser("site", ["gene"])], regress_out=["age"])
     whole = {"preparation": harmonised}
-    more = {"cost": {"genes": 2.0, "clinic": 1.0}, "always": ["bmi"], "scale": "rank"}
+    more = {"cost": {"gene": 2.0, "clinic": 1.0}, "always": ["bmi"], "scale": "rank"}
     dual = {"bound": "jaakkola", "space": "dual", "sparsity": 0.5}
     for name, model, column in (
         ("binary", BaldurClassifier(**whole), "status"),
@@ -306,7 +259,9 @@ def models(out):
 
 def answers(model, X):
     """Return all that a model says about new rows."""
-    return {method: getattr(model, method)(X) for method in METHODS if hasattr(model, method)}
+    return {
+        method: getattr(model, method)(X) for method in METHODS.split() if hasattr(model, method)
+    }
 
 
 def attributes(model):
@@ -317,7 +272,7 @@ def attributes(model):
 
 def help_texts(out):
     """Store what the program says about itself."""
-    for name in COMMANDS:
+    for name in COMMANDS.split():
         command(out, name, name, "--help")
     command(out, "baldur", "--help")
     command(out, "models listed", "models")
@@ -326,10 +281,11 @@ def help_texts(out):
 
 def names(out):
     """Store public names of every package, and fitted attributes."""
-    for package in ("baldur", *(f"baldur.{name}" for name in PACKAGES)):
+    for package in ("baldur", *(f"baldur.{name}" for name in PACKAGES.split())):
         with failures(out, package):
             module = importlib.import_module(package)
-            public = getattr(module, "__all__", ())
+            defined = {n for n, v in vars(module).items() if belongs(v, package) and n[0] != "_"}
+            public = getattr(module, "__all__", sorted(defined))
             known = {name: described(getattr(module, name)) for name in public}
             (out / f"{package}.json").write_text(json.dumps(known, indent=1))
     for model, column in ((BaldurClassifier(), "status"), (BaldurRegressor(), "score")):
@@ -349,11 +305,19 @@ def described(value):
     return signature(value) if callable(value) else type(value).__name__
 
 
+def belongs(value, package):
+    """Return whether something is a function or class of a package."""
+    return callable(value) and str(getattr(value, "__module__", "")).startswith(package)
+
+
 def signature(value):
     """Return the signature of something of this package without annotations, "" of the rest."""
-    if not callable(value) or not str(getattr(value, "__module__", "")).startswith("baldur"):
+    if not belongs(value, "baldur"):
         return ""
-    found = inspect.signature(value).parameters.values()
+    try:
+        found = inspect.signature(value).parameters.values()
+    except ValueError:  # an error has the constructor of its base class
+        return "no signature"
     return str(inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in found]))
 
 
@@ -367,24 +331,19 @@ def baselines(out):
                 store(out / f"{name}, {column}.npz", answers(model, new))
 
 
-PARTS = {
-    "problems": problems,
-    "study": study,
-    "models": models,
-    "help": help_texts,
-    "names": names,
-    "baselines": baselines,
-}
+PARTS = {"problems": problems, "study": study, "models": models, "help": help_texts,
+         "names": names, "baselines": baselines}  # fmt: skip
 
 
 # -- comparing --------------------------------------------------------------------------------
 
 VARIABLE = (
+    (r";[^;\n]*\(estimated from small fits\)", "; <time>"),
     (r"[\w/.-]*/guards-\w{8}", "<folder>"),
     (r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?", "<date>"),
     (r"\b[0-9a-f]{64}\b", "<digest>"),
-    (r"(about |less than )?\b[\d.,]+ (s|seconds?|min|minutes?|hours?)\b", "<time>"),
-    (r"\d+ % of it", "<share of time>"),
+    (r"(about |less than )?\b[\d.,]+ (s(?!\.d)|seconds?|min|minutes?|hours?)\b", "<time>"),
+    (r"\b0x[0-9a-f]+", "<address>"),
     (r"\b\d+\.\d+\.\d+\w*\b", "<version>"),
     (r"(?m)^\d+ of \d+ jobs.*\n", ""),
 )
@@ -408,19 +367,20 @@ def items(file):
         cells = pd.read_csv(file, dtype=str, keep_default_na=False)
         return {"columns": np.array(list(cells)), **{c: column(cells[c]) for c in cells}}
     if file.suffix == ".json":
-        return {key: plain(json.dumps(one, indent=1)) for key, one in json.loads(text).items()}
+        whole = json.loads(text)
+        whole = whole if isinstance(whole, dict) else {"whole": whole}
+        return {key: plain(json.dumps(one, indent=1)) for key, one in whole.items()}
     if file.suffix != ".html":
         return {"text": plain(text)}
-    seen = re.sub(r"<(svg|script|style)\b.*?</\1>", " ", text, flags=re.S)
-    seen = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", seen)).split())
     drawings = re.findall(r"<svg.*?</svg>|<img[^>]*>", text, re.S)
-    found = {"visible text": seen, "drawings": "\n".join(drawings)}
-    for name, pattern in (
-        ("alternative text", r'(?:role="img" aria-label|alt)="([^"]*)"'),
-        ("data", r'<script type="application/json"[^>]*>(.*?)</script>'),
-    ):
-        found[name] = "\n".join(re.findall(pattern, text, re.S))  # fmt: skip
-    found = {name: plain(one) for name, one in found.items()}
+    seen = re.sub(r"<(svg|script|style)\b.*?</\1>", " ", text, flags=re.S)
+    texts = {
+        "visible text": html.unescape(re.sub(r"<[^>]+>", " ", seen)).split(),
+        "alternative texts": re.findall(r'(?:role="img" aria-label|alt)="([^"]*)"', text),
+        "data": re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.S),
+        "drawings": drawings,
+    }
+    found = {name: plain(" ".join(parts)) for name, parts in texts.items()}
     return {"number of figures": np.array(len(drawings)), **found}
 
 
@@ -435,7 +395,8 @@ def column(cells):
 def difference(old, new):
     """Return how two items differ, in a few words, or None."""
     if isinstance(old, str):
-        at = len(os.path.commonprefix([old, new]))
+        same = (a == b for a, b in zip(old, new, strict=False))
+        at = next((i for i, one in enumerate(same) if not one), min(len(old), len(new)))
         shown = (repr(text[max(0, at - 40) : at + 60]) for text in (old, new))
         return None if old == new else " -> ".join(shown)
     if old.shape != new.shape or old.dtype.kind != new.dtype.kind:
@@ -450,50 +411,56 @@ def difference(old, new):
     return f"{changed.sum()} of {old.size}, largest difference {largest:.2e}"
 
 
-def files_below(folder):
-    """Return the files that are compared; model folders are not, their format may change."""
-    found = {file.relative_to(folder) for file in folder.rglob("*") if file.is_file()}
-    return {file for file in found if file.parts[0] != "models" or len(file.parts) == 2}
+def read(folder, part):
+    """Return all items of a part by file and name; the format of model folders may change."""
+    files = (folder / part).rglob("*") if part != "models" else (folder / part).glob("*.*")
+    every = {f.relative_to(folder): items(f) for f in sorted(files) if f.is_file()}
+    return {f"{file}: {name}": one for file, found in every.items() for name, one in found.items()}
 
 
 def compare(before, after, parts):
-    """Print every item that differs between two folders; return whether there is any."""
-    compared = differing = 0
-    for part in parts:
-        found = [{f for f in files_below(d) if f.parts[0] == part} for d in (before, after)]
-        for file in sorted(found[0] | found[1]):
-            pair = [items(d / file) if file in have else {}
-                    for d, have in zip((before, after), found, strict=True)]  # fmt: skip
-            old, new = pair
-            compared += len(old | new)
-            for name in old | new:
-                if name not in old or name not in new:
-                    change = "is gone" if name in old else "is new"
-                else:
-                    change = difference(old[name], new[name])
-                if change:
-                    differing += 1
-                    print(f"{file}: {name}: {change}")
-    print(f"\n{compared} items compared, {differing} differ", flush=True)
-    return differing > 0
-
-
-def load_stored(before):
-    """Print which stored model folders the present code loads; this is not compared."""
-    for folder in sorted(f for f in (before / "models").iterdir() if f.is_dir()):
+    """Print every item that differs between two folders; return how many do."""
+    kinds = [(folder / "machine.txt").read_text() for folder in (before, after)]
+    if kinds[0] != kinds[1]:
+        print("processor or libraries differ, so that last bits may:", *kinds, sep="\n")
+    for folder in sorted((before / "models").glob("*/")) if "models" in parts else ():
         try:
             load(folder)
             print(f"stored model {folder.name!r} loads")
         except Exception as error:
-            print(f"stored model {folder.name!r} does not load: {str(error)[:80]}")
+            print(f"stored model {folder.name!r} does not load (not counted): {str(error)[:80]}")
+    compared, lines = 0, []
+    for part in parts:
+        old, new = read(before, part), read(after, part)
+        compared += len(old | new)
+        lines += [f"{name}: is gone" for name in old if name not in new]
+        lines += [f"{name}: is new" for name in new if name not in old]
+        changes = {name: difference(old[name], new[name]) for name in old if name in new}
+        lines += [f"{name}: {change}" for name, change in changes.items() if change]
+    print(*lines, f"{compared} items compared, {len(lines)} differ", sep="\n", flush=True)
+    return len(lines)
 
 
 def machine():
-    """Return what decides the last bits besides the code: libraries and kinds of processor."""
-    kept = ("internal_api", "version", "architecture")
-    used = [{key: info.get(key) for key in kept} for info in threadpool_info()]
-    modules = (np, pd, sklearn, scipy)
-    return {"libraries": used} | {m.__name__: m.__version__ for m in modules}
+    """Return what decides the last bits besides the code: processor and libraries."""
+    kinds = {str(one.get("architecture")) for one in threadpool_info()}
+    return [*sorted(kinds), *(f"{m.__name__} {m.__version__}" for m in (np, pd, sklearn, scipy))]
+
+
+def compute(folder, parts):
+    """Compute parts, one after the other, and write them into a folder."""
+    print(f"measured: {Path(baldur.__file__).parent}", flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "machine.txt").write_text("\n".join(machine()))
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in parts:
+            shutil.rmtree(folder / name, ignore_errors=True)
+            (folder / name).mkdir(parents=True)
+            started = time.monotonic()
+            with failures(folder / name, name):
+                PARTS[name](folder / name)
+            print(f"{name}: {time.monotonic() - started:.0f} s", flush=True)
 
 
 def main():
@@ -509,31 +476,11 @@ def main():
     with tempfile.TemporaryDirectory() as here:
         after = given.load or given.save or Path(here)
         if not given.load:
-            print(f"measured: {Path(baldur.__file__).parent}", flush=True)
             compute(after, given.part)
-        failed = [f for name in given.part for f in (after / name).glob("*.error.txt")]
+        wrong = sum(len(list((after / part).glob("*.error.txt"))) for part in given.part)
         if given.against:
-            kinds = [json.loads((d / "machine.json").read_text()) for d in (given.against, after)]
-            if kinds[0] != kinds[1]:
-                print("Libraries or processors differ, so the last bits may:", *kinds, sep="\n")
-            if "models" in given.part:
-                load_stored(given.against)
-            failed = compare(given.against, after, given.part)
-    sys.exit(bool(failed))
-
-
-def compute(folder, parts):
-    """Compute parts, one after the other, and write them into a folder."""
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in parts:
-            shutil.rmtree(folder / name, ignore_errors=True)
-            (folder / name).mkdir(parents=True)
-            started = time.monotonic()
-            with failures(folder / name, name):
-                PARTS[name](folder / name)
-            print(f"{name}: {time.monotonic() - started:.0f} s", flush=True)
-    (folder / "machine.json").write_text(json.dumps(machine(), indent=1))
+            wrong = compare(given.against, after, given.part)
+    sys.exit(bool(wrong))
 
 
 if __name__ == "__main__":

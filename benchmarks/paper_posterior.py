@@ -24,8 +24,9 @@ from common import Bars, auc, header, kept_features, parse, row, run
 from competitors import competitor, concatenate
 from sklearn.model_selection import StratifiedKFold
 
-from baldur import BaldurClassifier, PaperClassifier
+from baldur import BaldurClassifier
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
+from baldur.paper import PaperClassifier
 
 MOST_SECONDS = {"adni": 20, "labels": 20, "biofind": 90}
 PARTS = (*MOST_SECONDS, "relevance", "compared")

@@ -28,6 +28,7 @@ PACKAGES = (
     "baldur.datasets",
     "baldur.evaluation",
     "baldur.io",
+    "baldur.paper",
     "baldur.plots",
     "baldur.preparation",
     "baldur.report",

@@ -9,8 +9,8 @@ pruning of features, views and factors.
 # %%
 # A small cohort shaped as BioFIND, in which seven sleep items decide.
 
-from baldur import PaperClassifier
 from baldur.datasets import make_biofind_like
+from baldur.paper import PaperClassifier
 from baldur.plots import ForestDisplay, HistoryDisplay
 
 cohort = make_biofind_like(scale=0.001, random_state=0)

@@ -4,11 +4,10 @@ In come views of the same samples (files, arrays, DataFrames or a `MultiView`) w
 go fitted estimators, predictions with their uncertainty, comparisons with other models by nested
 cross-validation, figures, reports and model folders.
 
-The usual names are here: `BaldurClassifier`, `BaldurRegressor`, `PaperClassifier`,
-`PaperRegressor`, `MultiView`, `Preparation`, `save` and `load`. The parts ``io``, ``views``,
-``preparation``, ``datasets``, ``baselines``, ``evaluation``, ``saving``, ``plots`` and ``study``
-are imported when they are first used, so ``import baldur`` is enough to write
-``baldur.io.read_table`` and takes almost no time by itself.
+The usual names are here: `BaldurClassifier`, `BaldurRegressor`, `MultiView`, `Preparation`, `save`
+and `load`. The parts ``io``, ``views``, ``preparation``, ``datasets``, ``paper``, ``baselines``,
+``evaluation``, ``saving``, ``plots`` and ``study`` are imported when they are first used, so
+``import baldur`` is enough to write ``baldur.io.read_table`` and takes almost no time by itself.
 
 This module imports no part at first. ``docs/develop/architecture.md`` has the
 order of the parts; no part imports a later one.
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
         evaluation,
         exceptions,
         io,
+        paper,
         plots,
         preparation,
         saving,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     )
     from baldur.estimators.classifier import BaldurClassifier
     from baldur.estimators.regressor import BaldurRegressor
-    from baldur.paper.estimators import PaperClassifier, PaperRegressor
     from baldur.preparation import Preparation
     from baldur.saving import load, save
     from baldur.views.container import MultiView
@@ -45,6 +44,7 @@ _PARTS = (
     "evaluation",
     "exceptions",
     "io",
+    "paper",
     "saving",
     "plots",
     "preparation",
@@ -54,8 +54,6 @@ _PARTS = (
 _HOMES = {
     "BaldurClassifier": "baldur.estimators.classifier",
     "BaldurRegressor": "baldur.estimators.regressor",
-    "PaperClassifier": "baldur.paper.estimators",
-    "PaperRegressor": "baldur.paper.estimators",
     "MultiView": "baldur.views.container",
     "Preparation": "baldur.preparation",
     "load": "baldur.saving",
@@ -65,8 +63,6 @@ _HOMES = {
 __all__ = [
     "BaldurClassifier",
     "BaldurRegressor",
-    "PaperClassifier",
-    "PaperRegressor",
     "MultiView",
     "Preparation",
     "__version__",
@@ -76,6 +72,7 @@ __all__ = [
     "exceptions",
     "io",
     "load",
+    "paper",
     "saving",
     "plots",
     "preparation",

@@ -7,8 +7,9 @@ import sklearn
 from sklearn.feature_selection import SelectFromModel
 from sklearn.pipeline import make_pipeline
 
-from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.estimators.base import OnnxModel
+from baldur.paper import PaperClassifier
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 

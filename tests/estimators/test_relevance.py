@@ -5,14 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from baldur import (
-    BaldurClassifier,
-    BaldurRegressor,
-    MultiView,
-    PaperClassifier,
-    PaperRegressor,
-)
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
+from baldur.paper import PaperClassifier, PaperRegressor
 
 pytestmark = pytest.mark.usefixtures("one_repeat", "few_cycles")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
 from baldur.estimators.summary import (
     BOTH,
@@ -18,6 +18,7 @@ from baldur.estimators.summary import (
     uncertain_weights,
 )
 from baldur.exceptions import InputError, NoSignalWarning
+from baldur.paper import PaperClassifier
 from inference.problems import few_repeats  # noqa: F401
 
 

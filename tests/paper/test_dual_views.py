@@ -1,14 +1,12 @@
 """Dual views: as good as primal ones, noise views dropped, few relevance vectors."""
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
-from baldur import PaperClassifier
 from baldur.datasets import make_multiview
+from baldur.paper import PaperClassifier
 
 N = 250
 NOISE = 800
@@ -61,17 +59,6 @@ def test_a_wide_dual_view_is_as_good_as_a_primal_one(name):
         assert model.selected_features_["b"].any()
         assert max(map(len, model.relevance_vectors_.values())) < 0.8 * N / 2
         assert np.isfinite(model.elbo_)
-
-
-@pytest.mark.slow
-def test_the_literal_form_collapses_where_the_restored_one_does_not():
-    X, y, X_test, y_test = next(folds("wide"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        literal = PaperClassifier(space="paper", max_iter=40).fit(X, y)
-    assert roc_auc_score(y_test, literal.predict_proba(X_test)[:, 1]) < 0.65
-    restored = PaperClassifier(space="dual").fit(X, y)
-    assert roc_auc_score(y_test, restored.predict_proba(X_test)[:, 1]) > 0.8
 
 
 def test_a_noise_view_is_dropped_and_relevance_vectors_are_few():

@@ -11,10 +11,11 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 import baldur
-from baldur import MultiView, PaperClassifier, PaperRegressor, Preparation
+from baldur import MultiView, Preparation
 from baldur.datasets import make_multiview
 from baldur.evaluation.models import known_models, make_model
-from baldur.exceptions import InputError, InputWarning, NoSignalWarning, NotConvergedWarning
+from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
+from baldur.paper import PaperClassifier, PaperRegressor
 
 # Genes outnumber the samples: elsewhere the dual posterior is the primal one.
 DIMS = {"clinic": 6, "genes": 70}
@@ -284,17 +285,6 @@ def test_only_live_factors_are_returned():
     assert model.transform(sim.data).shape == (N + 100, 1)
     assert model.loadings_.shape == (1, 1)
     assert model.factor_relevance_.shape == (1, 2)
-
-
-def test_the_literal_dual_warns_and_reports_no_bound(labels, tmp_path):
-    with pytest.warns(InputWarning, match='has no maximum.*Use space="dual"'):
-        model = fit(labels, PaperClassifier, space=("primal", "paper"))
-    assert np.isnan(model.elbo_)
-    model.save(tmp_path / "model")
-    assert np.isnan(baldur.load(tmp_path / "model").elbo_)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", InputWarning)
-        assert np.isfinite(fit(labels, PaperClassifier, space=("paper", "dual")).elbo_)
 
 
 @pytest.mark.parametrize("classify", [True, False])

@@ -6,9 +6,9 @@ from pkgutil import resolve_name
 
 import pytest
 
-from baldur import PaperClassifier, PaperRegressor
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
+from baldur.paper import PaperClassifier, PaperRegressor
 from baldur.paper.result import MeanFieldResult
 from baldur.paper.state import Data, State, ViewState
 

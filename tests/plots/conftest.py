@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from baldur import BaldurClassifier, BaldurRegressor, PaperClassifier
+from baldur import BaldurClassifier, BaldurRegressor
 from baldur.baselines import BASELINES, ElasticNetLogisticClassifier
 from baldur.baselines.plain import SideBySideClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.inference import inner_folds
+from baldur.paper import PaperClassifier
 from baldur.study.write_results import write_results
 
 pytest.importorskip("matplotlib")

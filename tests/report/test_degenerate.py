@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.baselines import BASELINES
 from baldur.evaluation import nested_cv
 from baldur.evaluation.models import Model
 from baldur.exceptions import NoSignalWarning
+from baldur.paper import PaperClassifier
 from baldur.report import report_folder, report_model, report_result
 from report.conftest import NASTY, small_data
 

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import PaperClassifier
 from baldur.core.atomic_io import LOCK
 from baldur.datasets import make_multiview
 from baldur.evaluation import Design
 from baldur.evaluation.design import open_comparison
 from baldur.exceptions import InputError, StudyError
+from baldur.paper import PaperClassifier
 from baldur.reproduction import reproduce
 from baldur.reproduction.document import html_of, markdown_of
 from baldur.reproduction.page import page_of

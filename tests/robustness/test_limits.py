@@ -6,14 +6,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import is_classifier
 
-from baldur import (
-    BaldurClassifier,
-    BaldurRegressor,
-    MultiView,
-    PaperClassifier,
-    PaperRegressor,
-)
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.exceptions import BaldurError, InputError, InputWarning
+from baldur.paper import PaperClassifier, PaperRegressor
 from baldur.preparation import Preparation
 from baldur.views.labels import MOST_UNEVEN, positive_weights
 from baldur.views.standardised_blocks import FARTHEST

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, PaperClassifier
+from baldur import BaldurClassifier
 from baldur.datasets import make_multiview
 from baldur.inference import inner_folds
+from baldur.paper import PaperClassifier
 from baldur.paper import run as mean_field_run
 
 MODELS = {

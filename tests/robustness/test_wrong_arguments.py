@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from baldur import BaldurClassifier, BaldurRegressor, PaperClassifier
+from baldur import BaldurClassifier, BaldurRegressor
 from baldur.exceptions import InputError
+from baldur.paper import PaperClassifier
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 

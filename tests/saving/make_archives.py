@@ -16,9 +16,10 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import baldur
-from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
+from baldur.paper import PaperClassifier
 from baldur.saving.layout import SCHEMA
 
 ARCHIVES = Path(__file__).parent / "archives"

@@ -6,9 +6,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, PaperClassifier, PaperRegressor
+from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
 from baldur.inference import inner_folds
+from baldur.paper import PaperClassifier, PaperRegressor
 from baldur.paper import run as mean_field_run
 from baldur.preparation import Preparation
 from baldur.views import MultiView

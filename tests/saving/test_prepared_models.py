@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 import baldur
-from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.baselines import BASELINES
 from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError
+from baldur.paper import PaperClassifier
 from baldur.preparation import (
     CategoryEncoder,
     Preparation,

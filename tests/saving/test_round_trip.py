@@ -13,11 +13,12 @@ from scipy.sparse import csc_matrix
 from sklearn.base import BaseEstimator
 
 import baldur
-from baldur import PaperClassifier, load, save
+from baldur import load, save
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError, InputWarning
+from baldur.paper import PaperClassifier
 from baldur.saving import load_model
 from baldur.saving.folder import identity, read_manifest
 from baldur.saving.setting_state import read_settings, settings_state
@@ -245,7 +246,7 @@ def test_matrices_and_frames(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(40, 4)), columns=list("pqrs"))
     y = np.where(frame["p"] > 0, "ill", "well")
-    model = baldur.PaperClassifier(
+    model = baldur.paper.PaperClassifier(
         {"one": ["p", "q"], "two": slice(2, 4)},
         sparsity=0.5,
         bound="jaakkola",

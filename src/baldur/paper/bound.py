@@ -96,11 +96,7 @@ def intercept_term(state: State, data: Data) -> float:
 
 
 def weights_term(view: ViewState) -> float:
-    """E[ln p(W|delta, gamma)] - E[ln q(W)] of one view, dropped features included.
-
-    In the literal dual, E[ln q(A)] takes the place of E[ln q(W)], as in the paper: fewer
-    dimensions than the prior has, which is why that functional has no maximum.
-    """
+    """E[ln p(W|delta, gamma)] - E[ln q(W)] of one view, dropped features included."""
     dropped, delta = view.dropped, view.delta
     K = delta.rate.size
     value = weight_prior_term(delta, view.gamma, view.gamma_w2)
@@ -147,15 +143,6 @@ def bound_terms(state: State, data: Data) -> dict[str, float]:
 def bound(state: State, data: Data) -> float:
     """Return the bound L, the sum of all terms."""
     return float(sum(bound_terms(state, data).values()))
-
-
-def is_bound(state: State, data: Data) -> bool:
-    """Return whether `bound` is a lower bound: false for a rank-deficient view in "paper" space."""
-    spectra = [view.q.spectrum for view in state.views]
-    return all(
-        space != "paper" or s.S.size + s.n_null == s.index.size
-        for space, s in zip(data.spaces, spectra, strict=True)
-    )
 
 
 def factor_constant(data: Data, n_factors: int, n_full: int) -> float:

@@ -16,7 +16,7 @@ from baldur.estimators.base import Training
 from baldur.estimators.classifier import ClassifierBase
 from baldur.estimators.default_fit import Reporter
 from baldur.estimators.regressor import RegressorBase
-from baldur.exceptions import InputError, InputWarning, NoSignalWarning
+from baldur.exceptions import InputError, NoSignalWarning
 from baldur.paper.predictor import MeanFieldRun, fit_mean_field
 from baldur.paper.run import SPACES
 from baldur.views.container import MultiView
@@ -97,14 +97,6 @@ class _PaperEstimator:
 
     def _fit_warnings(self: Any) -> list[tuple[str, type[Warning]]]:
         found = list(super()._fit_warnings())  # type: ignore[misc]
-        if np.isnan(self.elbo_):
-            literal = ", ".join(repr(v) for v, space in self.space_.items() if space == "paper")
-            text = (
-                'used space="paper", the dual posterior as printed in the paper, where features '
-                f"outnumber its relevance vectors (among the views {literal}). It has no maximum "
-                'there: weights go to zero, and elbo_ is not a bound. Use space="dual".'
-            )
-            found.append((text, InputWarning))
         if self.n_factors_ == 0:
             text = (
                 "ended at the base rate: no factor is left, and every sample gets the same "
@@ -151,10 +143,9 @@ class PaperClassifier(_PaperEstimator, ClassifierBase):
         by less than ln D, with D features in the view.
     class_weight : None, "balanced" or dict, default=None
         Weight of each class in the likelihood.
-    space : {"primal", "dual", "paper"} or one per view, default="primal"
+    space : {"primal", "dual"} or one per view, default="primal"
         Posterior over the weights of a view, or over dual variables, one per relevance vector,
-        with the prior variance outside their span. "paper" is the dual as printed, without that
-        variance, for comparison: it has no maximum where features outnumber samples.
+        with the prior variance outside their span.
     relevance_vectors : "auto", None, int or array of indices, or a list of these per view, \
 default="auto"
         Training samples that carry the dual variables: chosen by pivoted Cholesky decomposition
@@ -187,13 +178,12 @@ default="auto"
     sparsity_ : float
         The prior shape.
     space_ : dict of str to str
-        "primal", "dual" or "paper" per view.
+        "primal" or "dual" per view.
     relevance_vectors_ : dict of str to ndarray of int
         Training samples that carry the dual variables of each view; empty for primal and dropped
         views.
     elbo_ : float
-        Bound on the log evidence, dropped features and factors counted; NaN with
-        ``space="paper"`` where features outnumber samples, for there it is not a bound.
+        Bound on the log evidence, dropped features and factors counted.
     history_ : list of dict
         One record per sweep from the start of the best bound.
     n_iter_, converged_ : int, bool
@@ -207,7 +197,7 @@ default="auto"
 
     Examples
     --------
-    >>> from baldur import PaperClassifier
+    >>> from baldur.paper import PaperClassifier
     >>> from baldur.datasets import make_multiview
     >>> sim = make_multiview(130, {"clinic": 6}, informative={"clinic": 3}, random_state=0)
     >>> model = PaperClassifier(bound="jaakkola").fit(sim.data[:80], sim.target[:80])
@@ -302,7 +292,7 @@ class PaperRegressor(_PaperEstimator, RegressorBase):
     prune : bool, default=True
         Drop features and factors whose removal does not lower the bound, and views that raise it
         by less than ln D, with D features in the view.
-    space : {"primal", "dual", "paper"} or one per view, default="primal"
+    space : {"primal", "dual"} or one per view, default="primal"
         Posterior over weights or over dual variables; see `PaperClassifier`.
     relevance_vectors : "auto", None, int or array of indices, or a list of these per view, \
 default="auto"
@@ -336,7 +326,7 @@ default="auto"
 
     Examples
     --------
-    >>> from baldur import PaperRegressor
+    >>> from baldur.paper import PaperRegressor
     >>> from baldur.datasets import make_multiview
     >>> sim = make_multiview(130, {"clinic": 6}, informative={"clinic": 3}, n_classes=None,
     ...                      noise=1.0, random_state=0)

@@ -140,7 +140,7 @@ class MeanFieldRun:
 
     predictor: MeanFieldPredictor
     selected: list[Mask]  # (D_m,)
-    spaces: list[str]  # "primal", "dual" or "paper" per view
+    spaces: list[str]  # "primal" or "dual" per view
     relevance: list[IntArray]  # relevance vectors of each view
     noise_variance: Array  # (C,)
     elbo: float

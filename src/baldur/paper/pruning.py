@@ -193,7 +193,7 @@ def view_price(data: Data, m: int) -> float:
     a noise view whenever one of its features fits the labels by chance. Where no feature is
     selected (a = inf, or a heavy-tailed prior) nothing was searched, and the price is 0.
     """
-    if data.priors.gamma.shape > SCREENED_SHAPE or data.spaces[m] == "paper":
+    if data.priors.gamma.shape > SCREENED_SHAPE:
         return 0.0
     return float(np.log(data.views[m].shape[1]))
 

@@ -97,7 +97,7 @@ class MeanFieldResult:
     elbo: float
     history: list[dict[str, Any]]
     converged: bool
-    spaces: list[str]  # Per view, "primal", "dual" or "paper"
+    spaces: list[str]  # Per view, "primal" or "dual"
     start: str
     spread: list[WeightSpread]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from baldur.core.types import IntArray
 from baldur.exceptions import InputError
-from baldur.paper.bound import bound, factor_constant, is_bound
+from baldur.paper.bound import bound, factor_constant
 from baldur.paper.priors import Priors, sparsity_prior
 from baldur.paper.pruning import prune_factors, prune_features, prune_views, selection_price
 from baldur.paper.result import MeanFieldResult, collect
@@ -32,7 +32,7 @@ from baldur.paper.weights import (
     column_statistics,
 )
 
-SPACES = ("primal", "dual", "paper")
+SPACES = ("primal", "dual")
 
 
 def prepare_data(
@@ -221,11 +221,10 @@ def run_meanfield(
         to_beat = max(to_beat, ascent.score)
         ascents.append(ascent)
     best = _choose(ascents, PATIENCE * tol * data.n)
-    valid = is_bound(best.state, best.data)
     return collect(
         best.state,
         best.data,
-        elbo=best.value if valid else float("nan"),
+        elbo=best.value,
         history=best.history,
         converged=best.converged,
         start=best.start,
@@ -278,7 +277,7 @@ def _optimise(
         record = {
             "start": ascent.start,
             "sweep": sweep,
-            "bound": value if is_bound(ascent.state, data) else float("nan"),
+            "bound": value,
             "features": ascent.n_selected,
             "factors": ascent.state.n_factors,
             "dropped": dropped,

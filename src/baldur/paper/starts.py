@@ -87,11 +87,9 @@ def make_start(data: Data, name: str) -> Start:
     """Return the start called `name`: "flat" or "screen-<number of features>"."""
     screened = data.priors.gamma.shape <= SCREENED_SHAPE
     widths = [view.shape[1] for view in data.views]
-    # The literal dual has no rule by which features are dropped, so it has all of them.
-    everything = [not screened or space == "paper" for space in data.spaces]
     if name == "flat":
         limit = max(NARROW, data.views[0].shape[0])
-        flat = [all_ or limit >= D for all_, D in zip(everything, widths, strict=True)]
+        flat = [not screened or limit >= D for D in widths]
         delta = [max(sum(flat), 1) * D / output_scale(data) for D in widths]
         selected = [np.full(D, use) for D, use in zip(widths, flat, strict=True)]
         return Start([np.ones(mask.sum()) for mask in selected], delta, selected)
@@ -104,7 +102,7 @@ def make_start(data: Data, name: str) -> Start:
     slope = LOGIT_SLOPE if data.classification else 1.0
     beta2 = [np.mean((slope * beta) ** 2, axis=1) for beta in screened_ridge(data, int(number))]
     floor = 1e-3 * max(float(b.max(initial=0.0)) for b in beta2) + 1e-12
-    selected = [(b > 0) | all_ for b, all_ in zip(beta2, everything, strict=True)]
+    selected = [(b > 0) | (not screened) for b in beta2]
     gamma = [1.0 / (b[mask] + floor) for b, mask in zip(beta2, selected, strict=True)]
     return Start(gamma, [1.0] * len(widths), selected)
 

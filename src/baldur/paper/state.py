@@ -150,7 +150,7 @@ class Data:
     classification: bool
     quadrature: bool  # Integrate ln sigmoid over q(y) instead of bounding it (classification only)
     priors: Priors
-    spaces: list[str]  # "primal", "dual" or "paper" per view
+    spaces: list[str]  # "primal" or "dual" per view
     relevance: list[IntArray]  # Rows used as relevance vectors, per view (not used by primal views)
     norms: list[Array]  # (D_m,); t_d = sum_n s_n x_nd^2
     groups: list[NormGroups]  # The features of each view grouped by t_d

@@ -14,7 +14,6 @@ from baldur.core.types import Array, Mask
 from baldur.paper import latent, priors
 from baldur.paper.bound import expected_y_residual, expected_z_residual
 from baldur.paper.latent import update_xi, update_y, update_y_quadrature
-from baldur.paper.literal_dual import spectrum_literal
 from baldur.paper.priors import GammaPosterior
 from baldur.paper.state import Data, State, dropped_delta, make_dropped
 from baldur.paper.weights import (
@@ -34,12 +33,10 @@ def _mean(q: GammaPosterior) -> float:
 def build_spectrum(data: Data, m: int, gamma: Array, selected: Mask) -> Spectrum:
     """Make the one eigendecomposition of view `m` for <gamma> (d,) of the selected features."""
     index = np.flatnonzero(selected)
-    view, relevance, space = data.views[m], data.relevance[m], data.spaces[m]
+    view, relevance = data.views[m], data.relevance[m]
     hold(view, index)
-    if space == "paper":
-        return spectrum_literal(view, index, gamma, data.weight, relevance)
     # As many relevance vectors as rows or features span all weights: the posterior is exact.
-    if space == "dual" and relevance.size < min(index.size, view.shape[0]):
+    if data.spaces[m] == "dual" and relevance.size < min(index.size, view.shape[0]):
         norms = data.norms[m][index]
         return spectrum_dual(view, index, gamma, data.weight, relevance, norms)
     return spectrum_primal(view, index, gamma, data.weight)

@@ -8,8 +8,8 @@ B and S:
     precision of c_k   = tau S + delta_k
     <c_k>              = tau (X B)^T diag(s) R_k/(tau S + delta_k),    R = Z - sum_{m' != m} H_m'
 
-`primal.py`, `dual.py` and `literal_dual.py` build the basis; nothing here depends on which of them
-did. `s` are the sample weights: a row with weight 2 counts exactly as two equal rows.
+The spectra at the end of this file build the basis, for primal and for dual variables. `s` are the
+sample weights: a row with weight 2 counts exactly as two equal rows.
 """
 
 from __future__ import annotations

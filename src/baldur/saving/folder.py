@@ -69,7 +69,7 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> Path:
     >>> import baldur
     >>> from baldur.datasets import make_multiview
     >>> sim = make_multiview(50, {"a": 4}, random_state=0)
-    >>> fitted = baldur.PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
+    >>> fitted = baldur.paper.PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
     >>> with tempfile.TemporaryDirectory() as here:
     ...     again = baldur.load(baldur.save(fitted, pathlib.Path(here) / "model"))
     >>> bool((again.predict_proba(sim.data) == fitted.predict_proba(sim.data)).all())

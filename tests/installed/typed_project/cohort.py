@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 import baldur
-from baldur import BaldurClassifier, BaldurRegressor, MultiView, PaperClassifier, Preparation
+from baldur import BaldurClassifier, BaldurRegressor, MultiView, Preparation
 from baldur.datasets import make_multiview
 from baldur.evaluation import NestedResult, evaluate_predictions, nested_cv
 from baldur.exceptions import BaldurError, InputError
 from baldur.io import align, read_plink, read_table
+from baldur.paper import PaperClassifier
 from baldur.study import evaluate_study, load_study
 
 

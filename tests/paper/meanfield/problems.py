@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from baldur.paper import updates
 from baldur.paper.priors import GammaPosterior
 from baldur.paper.run import prepare_data
 from baldur.paper.starts import Start, initial_state
-from baldur.paper.updates import build_spectrum
 from baldur.paper.weights import update_weights
 
 
@@ -41,7 +41,7 @@ def random_state(data, K=1, seed=0):
     views = []
     for m, view in enumerate(state.views):
         delta = gamma(data.priors.delta.shape + 0.5 * view.selected.size, K)
-        spectrum = build_spectrum(data, m, view.gamma.mean, view.selected)
+        spectrum = updates.build_spectrum(data, m, view.gamma.mean, view.selected)
         target = rng.standard_normal((N, K))
         q = update_weights(spectrum, delta.mean, rng.uniform(0.5, 2), target, data.weight)
         views.append(replace(view, q=q, delta=delta, gamma_w2=q.gamma_w2))

@@ -6,6 +6,7 @@ import pytest
 from baldur.paper.bound import bound
 from baldur.paper.pruning import without_features
 from baldur.paper.updates import MODEL_UPDATES, VIEW_UPDATES
+from paper.literal_dual import use_literal_dual
 from paper.meanfield.problems import make_problem, random_state
 
 FEW = np.array([0, 2, 3, 7, 8, 11])
@@ -13,8 +14,8 @@ SETTINGS = {
     "binary": ({}, 1),
     "binary, dual wide view": ({"spaces": ["primal", "dual"]}, 1),
     "binary, both dual, few relevance vectors": ({"spaces": "dual", "relevance": FEW}, 2),
-    "binary, literal dual wide view": ({"spaces": ["primal", "paper"]}, 1),
-    "binary, literal dual, few relevance vectors": ({"spaces": "paper", "relevance": FEW}, 2),
+    "binary, literal dual wide view": ({"spaces": ["primal", "dual"]}, 1),
+    "binary, literal dual, few relevance vectors": ({"spaces": "dual", "relevance": FEW}, 2),
     "binary, quadrature": ({"bound_kind": "quadrature"}, 1),
     "binary, weights": ({"sample_weight": np.linspace(0, 2, 14)}, 2),
     "binary, a = 0.5": ({"a_gamma": 0.5}, 2),
@@ -42,7 +43,9 @@ def apply_update(state, data, name, m):
 
 @pytest.mark.parametrize("drop", [False, True], ids=["all kept", "some dropped"])
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_every_update_raises_the_bound(setting, drop):
+def test_every_update_raises_the_bound(setting, drop, monkeypatch):
+    if "literal" in setting:
+        use_literal_dual(monkeypatch)
     options, K = SETTINGS[setting]
     data = make_problem(**options)
     for seed in range(3):
@@ -61,7 +64,9 @@ def test_every_update_raises_the_bound(setting, drop):
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_an_update_repeated_changes_nothing(setting):
+def test_an_update_repeated_changes_nothing(setting, monkeypatch):
+    if "literal" in setting:
+        use_literal_dual(monkeypatch)
     options, K = SETTINGS[setting]
     data = make_problem(**options)
     state = random_state(data, K, 1)

@@ -10,6 +10,7 @@ from baldur.paper.bound import bound
 from baldur.paper.priors import GammaPosterior
 from baldur.paper.pruning import without_features
 from baldur.paper.updates import MODEL_UPDATES, VIEW_UPDATES
+from paper.literal_dual import use_literal_dual
 from paper.meanfield.problems import make_problem, random_state
 
 K, C, N = 2, 2, 6
@@ -125,9 +126,10 @@ def test_exact_weights(m):
     assert bound(VIEW_UPDATES["W"](state, data, m), data) == pytest.approx(best, abs=1e-5)
 
 
-def test_literal_dual_weights():
+def test_literal_dual_weights(monkeypatch):
+    use_literal_dual(monkeypatch)
     rows = np.array([0, 2, 3])
-    data = make_problem(N=5, sizes=(2, 6), C=1, spaces="paper", relevance=[rows, rows])
+    data = make_problem(N=5, sizes=(2, 6), C=1, spaces="dual", relevance=[rows, rows])
     state = random_state(data, 1, seed=2)
     view, X = state.views[1], data.views[1].X
     Xs, r = X[rows], 3

@@ -14,6 +14,7 @@ from baldur.paper.run import prepare_data, run_meanfield
 from baldur.paper.starts import Start, initial_state, make_start
 from baldur.paper.state import NormGroups
 from baldur.paper.updates import step_w
+from paper.literal_dual import use_literal_dual
 from paper.meanfield.problems import make_problem, random_state
 
 FAST = {"starts": ("flat", "screen-5"), "max_iter": 40, "rng": 0}
@@ -84,7 +85,7 @@ def test_without_signal_everything_falls_and_the_base_rate_is_predicted():
     assert probability[0, 0] == pytest.approx(T.mean(), abs=0.03)
 
 
-@pytest.mark.parametrize("space", ["primal", "dual", "paper"])
+@pytest.mark.parametrize("space", ["primal", "dual"])
 def test_predictive_variance_equals_sampling_the_posterior(space):
     X, T, X_test, _ = simulate(N=20, sizes=(5, 40), seed=3)
     T = np.hstack([T, 1 - T[::-1]])
@@ -184,14 +185,11 @@ def test_intervals_cover_when_nothing_is_selected():
     assert np.mean(np.abs(T_test - mean) < 1.96 * np.sqrt(var)) == pytest.approx(0.95, abs=0.02)
 
 
-def test_the_literal_dual_has_no_maximum_and_reports_no_bound():
+def test_the_literal_dual_has_no_maximum(monkeypatch):
     X, T, _, _ = simulate(N=20, sizes=(60,) * 2)
-    options = {"task": "classification", "n_factors": 1, "starts": ("flat",), "rng": 0}
-    for space, valid in (("primal", True), ("dual", True), ("paper", False)):
-        result = run_meanfield(X, T, spaces=space, max_iter=2, **options)
-        assert result.spaces == [space] * 2
-        assert np.isfinite(result.elbo) == valid
-        assert np.isfinite(result.history[-1]["bound"]) == valid
+    for space, valid in (("primal", True), ("dual", True), ("dual", False)):
+        if not valid:
+            use_literal_dual(monkeypatch)
         data = prepare_data(X, T, "classification", spaces=space, relevance=np.arange(0, 20, 2))
         state = random_state(data)
         values = []

@@ -6,7 +6,6 @@ from scipy.stats import norm
 
 from baldur.paper import weights as primal
 from baldur.paper.bound import bound_terms
-from baldur.paper.literal_dual import spectrum_literal
 from baldur.paper.weights import (
     DenseView,
     choose_relevance_vectors,
@@ -15,6 +14,7 @@ from baldur.paper.weights import (
     weight_moments,
 )
 from paper import slow_reference as slow
+from paper.literal_dual import spectrum_literal
 from paper.meanfield.problems import make_problem, random_state
 
 CLOSE = {"rtol": 1e-8, "atol": 1e-10}

@@ -7,14 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from baldur import (
-    BaldurClassifier,
-    BaldurRegressor,
-    MultiView,
-    PaperClassifier,
-    PaperRegressor,
-)
+from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.inference.ensemble_members import MEMBERS
+from baldur.paper import PaperClassifier, PaperRegressor
 from robustness.generated import features, outcomes
 
 CLASSES = (BaldurClassifier, BaldurRegressor, PaperClassifier, PaperRegressor)

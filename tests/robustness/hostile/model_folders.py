@@ -16,8 +16,8 @@ from robustness.hostile.base import CANARY, Case
 @cache
 def good():
     """A small saved model, which lives as long as the process."""
-    from baldur import PaperClassifier
     from baldur.datasets import make_multiview
+    from baldur.paper import PaperClassifier
 
     sim = make_multiview(40, {"a": 3, "b": 4}, random_state=0)
     place = Path(tempfile.mkdtemp(prefix="baldur-hostile-"))

@@ -3,7 +3,7 @@
 The prior of W scores D dimensions, but the entropy of q(A) counts only as many as X~ has
 independent rows. For D > N every step of gamma therefore gains about (D - N)/2 per factor and unit
 of ln gamma, without end: the functional has no maximum, is not a bound, and the weights go to zero
-even from the true ones. `dual.py` has the form in which the missing dimensions are restored.
+even from the true ones. `baldur.paper.weights.spectrum_dual` restores the missing dimensions.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from baldur.core.types import Array, IntArray
-from baldur.paper.weights import Spectrum, ViewProducts
+from baldur.paper import updates
+from baldur.paper.weights import Spectrum, hold
 
 LITERAL_RANK_TOLERANCE = 1e-11
 """Directions of X~ X~^T below this share of the largest are left out of q(A)."""
 
 
-def spectrum_literal(
-    view: ViewProducts, index: IntArray, gamma: Array, weight: Array, relevance: IntArray
-) -> Spectrum:
+def spectrum_literal(view, index, gamma, weight, relevance):
     """Basis of the row space of X~ from E^T (X~ Lambda X~^T) E = I, E^T (X~ X^T X X~^T) E = S.
 
     Sigma_ak^-1 = <tau> X~ X^T X X~^T + <delta_k> X~ Lambda_<gamma> X~^T. Departure from the
@@ -56,3 +54,17 @@ def spectrum_literal(
         scale=np.ones(index.size),
         null_scale=np.zeros(index.size),
     )
+
+
+def use_literal_dual(monkeypatch):
+    """Let dual views have q(A) as printed, whatever the number of their relevance vectors."""
+    restored = updates.build_spectrum
+
+    def build_spectrum(data, m, gamma, selected):
+        if data.spaces[m] != "dual":
+            return restored(data, m, gamma, selected)
+        index, view = np.flatnonzero(selected), data.views[m]
+        hold(view, index)
+        return spectrum_literal(view, index, gamma, data.weight, data.relevance[m])
+
+    monkeypatch.setattr(updates, "build_spectrum", build_spectrum)
