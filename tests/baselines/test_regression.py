@@ -113,7 +113,7 @@ def test_linear_rows_say_what_to_do_and_refuse_illegal_penalties(problem):
         make("Elastic net", alpha=1e-4, max_iter=2).fit(mv, y)
     with pytest.raises(InputError, match="alpha"):
         make("Ridge", alpha=-1.0).fit(mv, y)
-    with pytest.raises(InputError, match="no counterpart for classes"):
+    with pytest.raises(InputError, match="Ridge has no counterpart for classes"):
         BASELINES["Ridge"].make()
 
 

@@ -67,9 +67,10 @@ class Entry:
         """Return a new, unfitted estimator, with the seed where it uses random numbers."""
         template = self.classifier if classification else self.regressor
         if template is None:
-            other = type(self.regressor if classification else self.classifier).__name__
+            other = self.regressor if classification else self.classifier
+            name = type(getattr(other, "estimator", other)).__name__
             task = "classes" if classification else "a numeric outcome"
-            raise InputError(f"{other} has no counterpart for {task}.")
+            raise InputError(f"{name} has no counterpart for {task}.")
         made = clone(template)
         seeded = "random_state" in made.get_params()
         return made.set_params(random_state=random_state) if seeded else made
