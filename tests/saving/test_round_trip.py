@@ -109,7 +109,9 @@ QUICK = {
 }
 
 
-@pytest.mark.parametrize("row", [*BASELINES, "RF of numbers"])
+@pytest.mark.parametrize(
+    "row", [*(name for name, e in BASELINES.items() if e.classifier), "RF of numbers"]
+)
 def test_every_baseline(row, tmp_path):
     numbers = row.endswith(" of numbers")
     entry = BASELINES[row.removesuffix(" of numbers")]

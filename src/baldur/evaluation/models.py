@@ -441,7 +441,8 @@ def _from_pair(name: str, given: Any, classification: bool) -> Model:
     if given is None or isinstance(given, (Mapping, str)):
         return make_model(name, grid=given, classification=classification)
     if isinstance(given, Entry):
-        return make_model(name, estimator=given.make(), grid=given.grid)
+        estimator = given.make(classification=classification)
+        return make_model(name, estimator=estimator, grid=given.grid)
     if isinstance(given, tuple):
         if len(given) != 2:
             raise InputError(f"Model {name!r}: a tuple must be (estimator, grid).")
