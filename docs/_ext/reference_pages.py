@@ -14,6 +14,7 @@ DOCS = Path(__file__).parents[1]
 GENERATED = DOCS / "_generated"
 PARTS = (
     ("baldur", "Estimators and data"),
+    ("baldur.paper", "The paper's posterior"),
     ("baldur.preparation", "Preparation"),
     ("baldur.views", "Views"),
     ("baldur.io", "Readers"),
@@ -194,8 +195,7 @@ def _range(value):
 
 def results():
     """Return the page of the results folder."""
-    from baldur.evaluation.results_reader import TABLES
-    from baldur.study.write_results import FILES
+    from baldur.evaluation.result_files import FILES, TABLES
 
     kinds = {"text": "text", "number": "number", "share": "from 0 to 1", "count": "whole number",
              "counts": "whole numbers with ; between them", "any": "any"}  # fmt: skip
@@ -207,11 +207,11 @@ def results():
         "## Columns",
         "Types of columns are checked when a folder is read again, for example by `baldur report`.",
     ]
-    for name, schema in TABLES.items():
-        rows = [[f"`{c}`", kinds[k], ""] for c, k in schema.columns.items()]
-        rows += [[f"`{c}`", kinds[k], "optional"] for c, k in schema.optional.items()]
+    for name, file in TABLES.items():
+        rows = [[f"`{c}`", kinds[k], ""] for c, k in file.columns.items()]
+        rows += [[f"`{c}`", kinds[k], "optional"] for c, k in file.optional.items()]
         parts += [f"### {name}.csv", table(["column", "type", ""], rows)]
-        parts.append(f"Other columns, where there are any: {kinds[schema.rest]}.")
+        parts.append(f"Other columns, where there are any: {kinds[file.rest]}.")
     return "\n\n".join(parts)
 
 
@@ -224,7 +224,7 @@ def public_names():
     for module, _ in PARTS:
         part = importlib.import_module(module)
         names = []
-        for name in part.__all__:
+        for name in getattr(part, "__all__", None) or _classes(part):
             thing = getattr(part, name)
             if inspect.ismodule(thing) or name == "__version__":
                 continue
@@ -234,6 +234,15 @@ def public_names():
                 names.append(name)
         found[module] = names
     return found
+
+
+def _classes(module):
+    """Return the names of the public classes that a module defines, in their order."""
+    return [
+        name
+        for name, thing in vars(module).items()
+        if inspect.isclass(thing) and thing.__module__ == module.__name__ and name[0] != "_"
+    ]
 
 
 def python_pages():

@@ -12,10 +12,10 @@ import pytest
 
 from baldur.cli import main
 from baldur.core.atomic_io import LOCK
+from baldur.evaluation.result_files import RESULT_FILES
 from baldur.exceptions import UnfinishedError
 from baldur.study import evaluate_study, load_study
 from baldur.study.output_folder import MARK
-from baldur.study.write_results import RESULT_FILES
 
 
 def results(folder):

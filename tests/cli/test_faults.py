@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.evaluation.shared_data import ScratchFolder
+from baldur.evaluation.shared_data import scratch_folder
 from baldur.exceptions import OutputError
 from baldur.report import build
 from baldur.saving import load_model, save_model
@@ -252,8 +252,8 @@ def test_a_full_temporary_folder_is_named(call, quick, disk, monkeypatch, tmp_pa
     code, _, err = call("evaluate", quick[0], "--out", tmp_path / "out", "--quiet", "--jobs", 2)
     one_line(code, err, str(small.path), "No space left on device")
     small.read_only()
-    with pytest.raises(OutputError, match="Read-only"):
-        ScratchFolder()
+    with pytest.raises(OutputError, match="Read-only"), scratch_folder():
+        pass
 
 
 def test_a_limit_on_file_sizes_is_named(call, quick, tmp_path):

@@ -12,7 +12,7 @@ import baldur
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv, shared_data
 from baldur.evaluation.job_store import JobStore
-from baldur.evaluation.shared_data import SharedData, unpack_data
+from baldur.evaluation.shared_data import share_data, unpack_data
 from baldur.exceptions import InputError, OutputError, StudyError
 from baldur.views import MultiView
 from evaluation import spies
@@ -123,7 +123,7 @@ def test_what_comes_along_lands_as_it_was(monkeypatch, tmp_path):
     np.save(tmp_path / "on_disk.npy", wide)
     mapped = np.load(tmp_path / "on_disk.npy", mmap_mode="r")
     mv = MultiView({"wide": wide.copy("C"), "disk": mapped, "small": wide[:, :1]})
-    with SharedData(mv[rng.permutation(30)[:20]]) as shared:
+    with share_data(mv[rng.permutation(30)[:20]]) as shared:
         assert len(shared.files) == 2
         content = shared.pickled(shared.files)
         assert len(content) > 2 * wide.nbytes > len(shared.pickled())

@@ -1,6 +1,7 @@
 """Nested cross-validation: the right rows at the right time, one result however it is run."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.datasets import make_biofind_like, make_multiview
 from baldur.evaluation import NestedResult, evaluate_predictions, nested_cv
-from baldur.evaluation.clinical import held_out as resampled
+from baldur.evaluation.clinical import held_out
 from baldur.evaluation.formatting import _mean_pm_sd
 from baldur.evaluation.metric_table import FEATURES, recompute_table
 from baldur.evaluation.splits import FoldPlan
@@ -360,13 +361,14 @@ def test_the_time_left_is_estimated(sim):
 def test_every_metric_is_bootstrapped_once(result, monkeypatch):
     """Table, intervals, differences and printed forms come from the same draws."""
     drawn = []
-    real = resampled.draw_metric
+    real = held_out.HeldOutPredictions.draw
 
-    def watched(held, boot, metric):
-        drawn.append((held.model, metric))
-        return real(held, boot, metric)
+    def watched(held, boot, function):
+        if isinstance(function, partial) and function.func is held_out.scores:
+            drawn.append((held.model, *function.args))
+        return real(held, boot, function)
 
-    monkeypatch.setattr(resampled, "draw_metric", watched)
+    monkeypatch.setattr(held_out.HeldOutPredictions, "draw", watched)
     fresh = NestedResult(result.comparison, result.jobs)
     table, first = fresh.table(), fresh.evaluation()
     fresh.format("markdown")

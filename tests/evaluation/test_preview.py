@@ -11,8 +11,10 @@ from baldur.datasets import make_multiview
 from baldur.evaluation import Design, Progress, preview
 from baldur.evaluation.design import open_comparison
 from baldur.evaluation.job_store import Outcome
-from baldur.evaluation.jobs import Job
+from baldur.evaluation.jobs import Job, Task
+from baldur.evaluation.models import Model
 from baldur.evaluation.preview import _at_width, _relative_cost
+from baldur.evaluation.splits import Fold
 
 RIDGE = type(BASELINES["Ridge logistic"].make())
 
@@ -95,25 +97,27 @@ def test_the_default_fit_repeats_its_folds_less_often_on_many_rows():
     assert _relative_cost(RIDGE(), 400) < _relative_cost(RIDGE(), 1000)
 
 
-def job(model, kind):
+def count(state, model, kind, seconds, times=1):
     nothing = np.zeros(0)
-    return Job("", kind, model, 0, 0, 0, None, nothing, [], "auc", 2)
+    task = Task(Model(model, None), 0, nothing, Fold(0, 0, nothing, nothing))
+    for _ in range(times):
+        job = Job(f"job {state.done}", kind, task, {}, 0, [], "auc", 2)
+        state._count(job, Outcome({"seconds": seconds}))
 
 
 def test_the_time_left_is_that_of_each_model():
     """A slow model that is done does not make the others slow."""
-    counts = {("slow", "final"): 5, ("fast", "setting"): 20, ("fast", "final"): 5}
-    state = Progress.of(counts, inner=5, n_jobs=1)
-    state.count(job("slow", "final"), Outcome({"seconds": 60.0}))
+    state = Progress(inner=5)
+    for model, kind, jobs in (("slow", "final", 5), ("fast", "setting", 20), ("fast", "final", 5)):
+        state._expect(model, kind, jobs)
+    count(state, "slow", "final", 60.0)
     assert state.seconds_left() is None
-    state.count(job("fast", "setting"), Outcome({"seconds": 0.4}))
+    count(state, "fast", "setting", 0.4)
     # A setting is fitted on four fifths of the rows five times.
     assert state.seconds_left() == pytest.approx(4 * 60 + 19 * 0.4 + 5 * 0.1)
-    for _ in range(4):
-        state.count(job("slow", "final"), Outcome({"seconds": 60.0}))
+    count(state, "slow", "final", 60.0, times=4)
     assert state.seconds_left() == pytest.approx(19 * 0.4 + 5 * 0.1)
-    for _ in range(19):
-        state.count(job("fast", "setting"), Outcome({"seconds": 0.4}))
+    count(state, "fast", "setting", 0.4, times=19)
     # Its settings failed, so that there are no final fits.
-    state.leave_out({"fast": 5})
+    state._expect("fast", "final", -5)
     assert (state.seconds_left(), state.total, state.done) == (0.0, 25, 25)

@@ -7,7 +7,7 @@ import joblib
 import pytest
 from joblib.externals.loky import get_reusable_executor
 
-from baldur.evaluation.runners import _interrupts_held_back
+from baldur.evaluation.run import _interrupts_held_back
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no signal mask")

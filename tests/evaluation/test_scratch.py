@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import baldur
-from baldur.evaluation import shared_data as scratch_folder
-from baldur.evaluation.shared_data import ScratchFolder, remove_orphans
+from baldur.evaluation import shared_data
+from baldur.evaluation.shared_data import remove_orphans, scratch_folder
 
 SOURCE = Path(baldur.__file__).parents[1]
 # The module without its package, which imports everything that a study may need.
@@ -20,12 +20,12 @@ HOLD = f"""
 import os, sys, time, types
 for name in ("baldur.evaluation", "baldur.evaluation.run"):
     package = sys.modules[name] = types.ModuleType(name)
-    package.__path__ = [{str(Path(scratch_folder.__file__).parent)!r}]
-from baldur.evaluation.shared_data import ScratchFolder
-held = ScratchFolder()
-(held.path / "data").write_text("cells")
-print(os.getpid(), held.path, flush=True)
-time.sleep(60)
+    package.__path__ = [{str(Path(shared_data.__file__).parent)!r}]
+from baldur.evaluation.shared_data import scratch_folder
+with scratch_folder() as folder:
+    (folder / "data").write_text("cells")
+    print(os.getpid(), folder, flush=True)
+    time.sleep(60)
 """
 
 
@@ -54,12 +54,11 @@ def check_held_then_left(process):
 
 
 def test_a_folder_goes_with_its_process(temporary):
-    own = ScratchFolder()
-    _, path = check_held_then_left(hold())
-    remove_orphans()
-    assert not path.exists()
-    assert own.path.is_dir()
-    own.remove()
+    with scratch_folder() as own:
+        _, path = check_held_then_left(hold())
+        remove_orphans()
+        assert not path.exists()
+        assert own.is_dir()
     assert list(temporary.iterdir()) == []
 
 
@@ -83,8 +82,10 @@ def test_a_container_with_numbers_of_its_own_keeps_its_folder(temporary):
 
 def test_another_machine_keeps_its_folder(temporary, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(scratch_folder, "_kernel", lambda: "f" * 12)
-        elsewhere = ScratchFolder()
-    elsewhere._lock.close()
+        patch.setattr(shared_data, "_kernel", lambda: "f" * 12)
+        with scratch_folder() as folder:
+            name = folder.name
+    elsewhere = temporary / name
+    elsewhere.mkdir()
     remove_orphans()
-    assert elsewhere.path.is_dir()
+    assert elsewhere.is_dir()

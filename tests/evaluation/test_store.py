@@ -16,7 +16,7 @@ from baldur.evaluation.job_store import (
     libraries,
     package_hash,
 )
-from baldur.evaluation.shared_data import SharedData, open_data
+from baldur.evaluation.shared_data import open_data, share_data
 from baldur.views import MultiView
 
 
@@ -186,9 +186,9 @@ def test_other_processes_open_the_same_cells(monkeypatch, tmp_path):
     present = rng.random(30) < 0.5
     views = {"wide": wide, "small": rng.normal(size=(30, 2)), "disk": mapped, "cut": mapped[:, 3:9]}
     mv = MultiView(views, present={"small": present})[rng.permutation(30)[:20]]
-    with SharedData(mv) as shared:
+    with share_data(mv) as shared:
         here = shared.data
-        there = open_data(shared.send())
+        there = open_data(shared.path)
         for copy in (here, there):
             assert copy.sample_ids.tolist() == mv.sample_ids.tolist()
             for name in mv.view_names:

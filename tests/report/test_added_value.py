@@ -9,6 +9,7 @@ from baldur import MultiView
 from baldur.baselines import BASELINES
 from baldur.evaluation import make_model, nested_cv
 from baldur.evaluation.models import Model
+from baldur.evaluation.results import Results
 from baldur.evaluation.view_differences import ALL_ADDED, BEYOND
 from baldur.report import report_folder
 from baldur.report.added_value import (
@@ -29,7 +30,6 @@ from baldur.report.evidence import (
     linear_evidence,
 )
 from baldur.report.facts import gather_facts
-from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
 from baldur.study.write_results import write_results
 from evaluation import spies
@@ -168,7 +168,7 @@ def folder(result, tmp_path_factory):
 
 
 def test_the_page_says_what_a_view_adds(result, folder):
-    run = StudyResults.from_folder(folder)
+    run = Results.read(folder)
     assert run.with_all_views == ["RF", "Ridge logistic"]
     answer = {s.question: s for s in answer_of_run(run, "RF", [])}
     added = answer["What do other views add to clinic?"]
@@ -180,7 +180,7 @@ def test_the_page_says_what_a_view_adds(result, folder):
     assert "RF (+" in linear.answer
     # Rows with some of the views are no other models.
     assert set(comparison_of(run, "RF").differences) == {"Ridge logistic"}
-    memory = StudyResults.from_result(result)
+    memory = Results(result)
     assert added_value_section(memory) == added_value_section(run)
     assert added_value_answer(memory) == added_value_answer(run)
     facts = gather_facts(run)
@@ -193,7 +193,7 @@ def test_the_page_says_what_a_view_adds(result, folder):
 
 def test_a_study_that_does_not_ask_has_none_of_it(result):
     models = [make_model("Ridge logistic", grid={"C": [1.0]}), "Dummy"]
-    plain = StudyResults.from_result(nested_cv(models, result.data, result.truth, outer=2, inner=2))
+    plain = Results(nested_cv(models, result.data, result.truth, outer=2, inner=2))
     assert added_value_section(plain) == []
     assert added_value_answer(plain) is None
     assert linear_evidence(plain) is None
@@ -206,7 +206,7 @@ def test_a_page_without_the_models_that_it_needs(result):
     model = Model("RF", spies.Fails(), views=None)
     failed = nested_cv([model], result.data, result.truth, outer=2, baseline_views=["clinic"])
     assert len(failed.failures) == 7
-    facts = gather_facts(StudyResults.from_result(failed))
+    facts = gather_facts(Results(failed))
     assert facts.added == [failed.added_value_missing]
     assert "There are no two view sets of 'RF' to compare, because" in facts.added[0]
     assert "What a view adds was estimated" not in facts.methods
@@ -219,7 +219,7 @@ def test_a_view_set_that_fails_is_named(result, tmp_path):
     some = nested_cv([model], result.data, result.truth, outer=2, baseline_views=["clinic"])
     assert set(some.failures) == {"RF (clinic)", "RF (mri)", "RF (genes)"}
     write_results(some, tmp_path)
-    for run in (StudyResults.from_result(some), StudyResults.from_folder(tmp_path)):
+    for run in (Results(some), Results.read(tmp_path)):
         section = added_value_section(run)
         assert section[0] == some.added_value_missing
         assert "missing, because these models failed: 'RF (clinic)'" in section[0]
@@ -233,12 +233,12 @@ def test_a_view_set_that_fails_is_named(result, tmp_path):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_forged_numbers_are_no_traceback(result, value):
-    run = StudyResults.from_result(result)
+    run = Results(result)
     tables = {name: run.table(name) for name in ("added_value", "reclassification", "views")}
     for name, table in tables.items():
         for column in table.select_dtypes("number"):
             forged = {**tables, name: table.assign(**{column: value})}
-            changed = StudyResults.from_tables(forged, run.record)
+            changed = Results(tables=forged, record=run.record)
             assert added_value_section(changed)
             assert view_set_table(changed).rows
             assert addition_table(changed).rows

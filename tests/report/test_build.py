@@ -5,11 +5,11 @@ import pytest
 from typer.testing import CliRunner
 
 from baldur.cli import app
+from baldur.evaluation.result_files import INDEX, REPORT
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report import report_folder, report_result
-from baldur.report.results import StudyResults
 from baldur.saving import save
-from baldur.study.write_results import INDEX, REPORT, write_results
+from baldur.study.write_results import write_results
 
 
 def test_the_command_writes_the_page_and_says_where(folder, model, tmp_path):
@@ -64,8 +64,6 @@ def test_wrong_places_are_refused(model, folder, tmp_path):
 
 def test_memory_and_folder_give_the_same_page(result, tmp_path):
     """A study writes its page from the tables in memory; reading them back changes nothing."""
-    written = write_results(result, tmp_path)
-    run = StudyResults.from_tables(written.tables, written.record, written.grids)
-    run.folder = tmp_path
-    memory = report_result(run, tmp_path / "memory.html").read_bytes()
+    results = write_results(result, tmp_path)
+    memory = report_result(results, tmp_path / "memory.html").read_bytes()
     assert memory == report_folder(tmp_path, tmp_path / "folder.html").read_bytes()

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from baldur import BaldurClassifier
+from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.report.checks import checks_of_model, checks_of_run
 from baldur.report.evidence import comparison_of
@@ -27,7 +28,6 @@ from baldur.report.formatting import (
     probability,
     short,
 )
-from baldur.report.results import StudyResults
 from baldur.report.tables import multiplicity
 from baldur.saving import SavedModel
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("one_repeat")
 
 @pytest.fixture(scope="module")
 def run(folder):
-    return StudyResults.from_folder(folder)
+    return Results.read(folder)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def changed(folder, tmp_path):
         for name, change in tables.items():
             file = place / f"{name}.csv"
             change(pd.read_csv(file)).to_csv(file, index=False)
-        return StudyResults.from_folder(place)
+        return Results.read(place)
 
     return make
 
@@ -62,7 +62,7 @@ def codes(checks):
 
 
 def test_a_folder_says_what_the_result_in_memory_says(run, result):
-    ours, theirs = gather_facts(run), gather_facts(StudyResults.from_result(result))
+    ours, theirs = gather_facts(run), gather_facts(Results(result))
     assert [s.answer for s in ours.answer] == [s.answer for s in theirs.answer]
     assert ours.checks == theirs.checks
     for name in ("models", "features", "participants", "presence"):
@@ -294,16 +294,16 @@ def test_notes_on_the_samples_are_no_findings(changed):
 
 def test_a_folder_that_holds_nothing_is_refused_in_one_line(tmp_path):
     with pytest.raises(InputError, match=r"no table\.csv"):
-        StudyResults.from_folder(tmp_path)
+        Results.read(tmp_path)
     (tmp_path / "table.csv").write_text("model\n")
     with pytest.raises(InputError, match=r"no run\.json"):
-        StudyResults.from_folder(tmp_path)
+        Results.read(tmp_path)
     (tmp_path / "run.json").write_text("[1")
     with pytest.raises(InputError, match="cannot be read"):
-        StudyResults.from_folder(tmp_path)
+        Results.read(tmp_path)
     (tmp_path / "run.json").write_text('{"schema": 99}')
     with pytest.raises(InputError, match="schema"):
-        StudyResults.from_folder(tmp_path)
+        Results.read(tmp_path)
 
 
 def test_numbers_read_well():

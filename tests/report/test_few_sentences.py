@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from baldur.evaluation.results import Results
 from baldur.report.few_features import FEW_FEATURES, Difference, FewEvidence, few_of, few_sentence
-from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
 
 NAN, TINY = math.nan, 1e-9
@@ -95,7 +95,7 @@ def test_the_sentence_names_the_smallest_number_and_the_others():
 
 def test_it_is_on_the_page(result, folder, run_page):
     """From memory and from the folder, the same sentence and table."""
-    one, other = StudyResults.from_result(result), StudyResults.from_folder(folder)
+    one, other = Results(result), Results.read(folder)
     said = few_sentence(one, "BALDUR", True)
     assert said == few_sentence(other, "BALDUR", True)
     assert few_of(one, "Dummy", True) is None

@@ -9,9 +9,10 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.evaluation import nested_cv
+from baldur.evaluation.results import outcome_folders
 from baldur.exceptions import InputError
 from baldur.report import report_folder
-from baldur.study.write_results import outcome_folders, write_outcomes
+from baldur.study.write_results import write_results
 from report.conftest import NASTY, small_data
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -27,7 +28,7 @@ def result(few_resamples):
 
 @pytest.fixture
 def folder(result, tmp_path):
-    write_outcomes(result, tmp_path)
+    write_results(result, tmp_path)
     return tmp_path
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from baldur.evaluation import MultilabelResult
 from baldur.evaluation.label_matrix import read_label_matrix
+from baldur.evaluation.result_files import JOBS, RESULT_FILES
 from baldur.exceptions import InputError, StudyError
 from baldur.plots import ComparisonDisplay, OutcomesDisplay
 from baldur.report import report_folder, report_study
@@ -22,7 +23,6 @@ from baldur.study import (
 )
 from baldur.study.comparison import open_study
 from baldur.study.data import read_study
-from baldur.study.write_results import JOBS, RESULT_FILES
 from study.conftest import make_parts, make_tables, write_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")

@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
+from baldur.evaluation.result_files import FILES, INDEX, RESULT_FILES
 from baldur.exceptions import StudyError
 from baldur.study import evaluate_study, load_study
-from baldur.study.write_results import FILES, INDEX, RESULT_FILES
 
 
 @pytest.fixture

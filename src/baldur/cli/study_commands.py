@@ -151,14 +151,11 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
         screen.result(f"Mean over {len(result.outcomes)} outcomes:")
     for part in screen_table(result, screen.out.width if screen.out.is_terminal else None):
         screen.result(part)
-    differences = done.written.tables.get("differences")
-    if differences is not None:
-        screen.paired(result, differences)
+    screen.paired(result, done.results.table("differences"))
     if isinstance(result, MultilabelResult):
         screen.outcomes(result)
-    added = getattr(done.written, "added", None)  # each of several outcomes has its own
-    if added is not None:
-        screen.say(added.summary())
+    if done.results.added is not None:  # each of several outcomes has its own
+        screen.say(done.results.added.summary())
     screen.result(f"Results: {done.folder}")
     if report:
         _report_results(done, screen)

@@ -116,7 +116,7 @@ class DaskRunner:
         """Send the data to every worker, including those that join later."""
         answers = self.client.run(_unreadable, shared.files).values() if shared.files else []
         unreadable = {file for files in answers for file in files}
-        plugin = _DataPlugin(shared.path, shared.pickled(unreadable), libraries())
+        plugin = _DataPlugin(shared.folder.name, shared.pickled(unreadable), libraries())
         try:
             self.client.register_plugin(plugin)
         except (StudyError, distributed.comm.CommClosedError, TimeoutError):
@@ -150,8 +150,8 @@ class DaskRunner:
 class _DataPlugin(distributed.WorkerPlugin):
     """The samples of a comparison, which every worker opens when it joins."""
 
-    def __init__(self, path: str, content: bytes, expected: dict[str, str]) -> None:
-        self.name = f"baldur-{path}"
+    def __init__(self, name: str, content: bytes, expected: dict[str, str]) -> None:
+        self.name = name
         self.content = content
         self.expected = expected
         self.data: MultiView | None = None

@@ -13,9 +13,7 @@ from baldur.evaluation.job_store import Outcome
 from baldur.evaluation.jobs import (
     ALL,
     FewFeatures,
-    FoldTask,
     Job,
-    TaskKey,
     one_label,
     read_submodels,
     without_prefix,
@@ -49,14 +47,14 @@ class OuterFit:
     few: dict[int, FewFeatures] = field(default_factory=dict)
 
     @classmethod
-    def from_outcome(cls, job: Job, setting: dict[str, Any], outcome: Outcome) -> OuterFit:
+    def from_outcome(cls, job: Job, outcome: Outcome) -> OuterFit:
         """Return the fit of a finished job."""
         arrays = outcome.arrays
         return cls(
-            repeat=job.repeat,
-            fold=job.fold,
+            repeat=job.task.fold.repeat,
+            fold=job.task.fold.number,
             test=job.splits[0][1],
-            setting=setting,
+            setting=without_prefix(job.setting),
             seconds=float(outcome.facts["seconds"]),
             label=arrays["label"],
             proba=arrays.get("proba"),
@@ -115,53 +113,44 @@ Results = dict[int, JobResults]
 
 
 def gather_fits(
-    comparison: Comparison,
-    tasks: Sequence[FoldTask],
-    jobs: Mapping[TaskKey, Job],
-    settings: Mapping[TaskKey, dict[str, Any]],
-    outcomes: Mapping[str, Outcome],
-    results: Results,
+    comparison: Comparison, jobs: Sequence[Job], outcomes: Mapping[str, Outcome], results: Results
 ) -> None:
     """Put the fits of every model into the results, and its scores with permuted labels."""
-    for column, mine in results.items():
-        own = [t for t in tasks if t.outcome in (ALL, column) and t.key in jobs]
-        _gather_one(comparison, column, own, jobs, settings, outcomes, mine)
-        for name in {task.model.name for task in tasks} & set(mine.no_signal):
-            count, folds = mine.no_signal[name], len(mine.fits[name])
-            mine.notes[name].append(
-                f"no evidence of signal on held-out data in {count} of {folds} folds; do not "
-                "interpret the features selected in these folds"
+    for column, one in results.items():
+        concerned = [job for job in jobs if job.task.outcome in (ALL, column)]
+        _gather_one(comparison, column, concerned, outcomes, one)
+        names = [model.name for model in comparison.models]
+        one.failures = {name: one.failures[name] for name in names if name in one.failures}
+        for name, count in one.no_signal.items():
+            one.notes[name].append(
+                f"no evidence of signal on held-out data in {count} of {len(one.fits[name])} "
+                "folds; do not interpret the features selected in these folds"
             )
 
 
 def _gather_one(
     comparison: Comparison,
     column: int,
-    tasks: Sequence[FoldTask],
-    jobs: Mapping[TaskKey, Job],
-    settings: Mapping[TaskKey, dict[str, Any]],
+    jobs: Sequence[Job],
     outcomes: Mapping[str, Outcome],
     results: JobResults,
 ) -> None:
     """Gather the fits of one outcome, which is a column of the label matrix or `ALL`."""
     scores: dict[tuple[str, int], list[float]] = {}
-    for task in tasks:
-        job = jobs[task.key]
-        outcome = outcomes[job.key]
+    for job in jobs:
+        outcome, name, truth = outcomes[job.key], job.task.model.name, job.task.y
         if outcome.failed:
-            results.failures.setdefault(job.model, outcome.facts["error"])
+            results.failures.setdefault(name, outcome.facts["error"])
             continue
-        fit = OuterFit.from_outcome(job, without_prefix(settings[task.key]), outcome)
-        truth = task.y
+        fit = OuterFit.from_outcome(job, outcome)
         if truth.ndim == 2:
             fit, truth = fit.one_outcome(column), truth[:, column]
-        if task.permutation == 0:
-            results.fits[job.model].append(fit)
+        if job.task.permutation == 0:
+            results.fits[name].append(fit)
             if outcome.facts.get("no_signal"):
-                results.no_signal[job.model] = results.no_signal.get(job.model, 0) + 1
+                results.no_signal[name] = results.no_signal.get(name, 0) + 1
         else:
-            at = (job.model, task.permutation)
             value = fit.score(comparison.metric, truth, comparison.n_classes)
-            scores.setdefault(at, []).append(value)
+            scores.setdefault((name, job.task.permutation), []).append(value)
     for (name, _), values in sorted(scores.items()):
         results.permuted[name].append(float(np.nanmean(values)))

@@ -7,14 +7,12 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from zlib import crc32
 
 import numpy as np
-from sklearn.base import clone
 
 from baldur.core.atomic_io import writing
 from baldur.core.threads import one_thread
@@ -29,97 +27,61 @@ from baldur.evaluation.splits import Fold
 from baldur.exceptions import InputError, NoSignalWarning, StudyError
 from baldur.views import MultiView
 
-
-@dataclass(frozen=True)
-class FewFeatures:
-    """Predictions of a submodel for the test rows of one fold."""
-
-    label: np.ndarray  # label, proba: As in `OuterFit`
-    proba: np.ndarray | None
-    columns: np.ndarray  # Its features, counted over all views side by side
-
-
-def predict_submodels(
-    estimator: Any,
-    training: MultiView,
-    test: MultiView,
-    predict: Callable[[Any, MultiView], dict[str, np.ndarray]],
-) -> dict[str, np.ndarray]:
-    """Return the arrays of a job result that hold submodels of a fitted model.
-
-    No second fit is made. Empty for a model without submodels.
-    """
-    if not hasattr(estimator, "submodel"):
-        return {}
-    starts = dict(zip(training.n_features, _starts(training), strict=True))
-    arrays: dict[str, np.ndarray] = {}
-    for limit in FEW:
-        if limit >= sum(training.n_features.values()):
-            break
-        small = _submodel(estimator, limit)
-        found = predict(small, test)
-        arrays[f"few{limit}_label"] = found["label"]
-        if "proba" in found:
-            arrays[f"few{limit}_proba"] = found["proba"]
-        parts = [index + starts[view] for view, index in read_selection(small, training).items()]
-        arrays[f"few{limit}_columns"] = np.concatenate(parts).astype(np.int64)
-    return arrays
-
-
-def _starts(mv: MultiView) -> np.ndarray:
-    return np.cumsum([0, *mv.n_features.values()])[:-1]
-
-
-def _submodel(estimator: Any, limit: int) -> Any:
-    try:
-        return estimator.submodel(limit)
-    except InputError:
-        # All features of wide views need the training rows; the largest submodel has fewer.
-        return estimator.submodel(max(one.n_features for one in estimator._submodels))
-
-
-def read_submodels(arrays: dict[str, np.ndarray]) -> dict[int, FewFeatures]:
-    """Return the submodels of a job result by their largest number of features."""
-    return {
-        limit: FewFeatures(
-            arrays[f"few{limit}_label"],
-            arrays.get(f"few{limit}_proba"),
-            arrays[f"few{limit}_columns"],
-        )
-        for limit in FEW
-        if f"few{limit}_label" in arrays
-    }
-
-
 _LONGEST_REASON = 300
 _MOST_WARNINGS = 5
 _NO_FAULT_OF_THE_MODEL = (errno.ENOSPC, errno.EDQUOT)
 
 
+ALL = -1
+"""The outcome of a task that is about all of them."""
+
+Split = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model on one outer fold, with the true labels or one permutation of them."""
+
+    model: Model
+    permutation: int  # 0 for the true labels
+    labels: np.ndarray  # (n_samples,) or (n_samples, n_labels)
+    fold: Fold
+    outcome: int = ALL  # Column of a label matrix, ALL for all of them or the only one
+
+    @property
+    def y(self) -> np.ndarray:
+        """The labels that the model is fitted to."""
+        return self.labels if self.outcome == ALL else self.labels[:, self.outcome]
+
+    @property
+    def searched(self) -> bool:
+        """Whether there are settings to select from."""
+        return len(self.model.settings()) > 1
+
+
 @dataclass(frozen=True)
 class Job:
-    """A unit of work whose result depends on nothing but what is written here and the data."""
+    """One setting of a task: scored on inner folds, or fitted to predict the test rows.
+
+    The result depends on nothing but what is written here and the data.
+    """
 
     key: str  # Hash of everything the result depends on
-    kind: str
-    model: str  # model, repeat, fold, permutation: What it is for
-    repeat: int
-    fold: int
-    permutation: int
-    estimator: Any  # With its setting and seed
-    y: np.ndarray  # (n_samples,) or (n_samples, n_labels)
-    splits: list[tuple[np.ndarray, np.ndarray]]  # (train, test); index arrays
+    kind: str  # "setting" or "final"
+    task: Task
+    setting: dict[str, Any]
+    seed: int
+    splits: list[Split]  # (train, test); index arrays
     metric: str  # For "setting"
     n_classes: int  # 0 in regression, 2 for every label of a label matrix
     groups: np.ndarray | None = None  # (n_samples,)
-    outcome: int = -1  # Column of a label matrix that it is for, -1 for all or the only one
-    inner: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)  # (train, test)
-    views: tuple[str, ...] | None = None  # Views that the model gets; None for all
+    inner: list[Split] = field(default_factory=list)  # (train, test); for Platt scaling
 
-    def fit(self, mv: Any, rows: np.ndarray) -> Any:
+    def fit(self, mv: MultiView, rows: np.ndarray) -> Any:
         """Fit a new estimator on some rows."""
+        estimator = self.task.model.make(self.setting, self.seed, searching=self.kind == "setting")
         groups = None if self.groups is None else self.groups[rows]
-        return fit_with_groups(clone(self.estimator), mv[rows], self.y[rows], groups)
+        return fit_with_groups(estimator, mv[rows], self.task.y[rows], groups)
 
 
 def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
@@ -165,6 +127,50 @@ def one_label(found: dict[str, np.ndarray], column: int) -> dict[str, np.ndarray
     return {"label": found["label"][:, column], "proba": np.column_stack([1.0 - p, p])}
 
 
+@dataclass(frozen=True)
+class FewFeatures:
+    """Predictions of a submodel for the test rows of one fold."""
+
+    label: np.ndarray  # label, proba: As in `OuterFit`
+    proba: np.ndarray | None
+    columns: np.ndarray  # Its features, counted over all views side by side
+
+
+def _predict_submodels(
+    estimator: Any, training: MultiView, test: MultiView, n_classes: int
+) -> dict[str, np.ndarray]:
+    """Return the predictions and features of the submodels of a fitted model that has them."""
+    widths = training.n_features
+    starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
+    arrays: dict[str, np.ndarray] = {}
+    for limit in FEW if hasattr(estimator, "submodel") else ():
+        if limit >= training.shape[1]:
+            break
+        try:
+            small = estimator.submodel(limit)
+        except InputError:
+            # All features of wide views need the training rows; the largest submodel has fewer.
+            small = estimator.submodel(max(one.n_features for one in estimator._submodels))
+        predicted = predict_rows(small, test, n_classes)
+        arrays |= {f"few{limit}_{k}": v for k, v in predicted.items() if k != "margin"}
+        parts = [index + starts[view] for view, index in read_selection(small, training).items()]
+        arrays[f"few{limit}_columns"] = np.concatenate(parts).astype(np.int64)
+    return arrays
+
+
+def read_submodels(arrays: dict[str, np.ndarray]) -> dict[int, FewFeatures]:
+    """Return the submodels of a job result by their largest number of features."""
+    return {
+        limit: FewFeatures(
+            arrays[f"few{limit}_label"],
+            arrays.get(f"few{limit}_proba"),
+            arrays[f"few{limit}_columns"],
+        )
+        for limit in FEW
+        if f"few{limit}_label" in arrays
+    }
+
+
 def _mean_score(metric: str, truth: np.ndarray, found: dict[str, np.ndarray], k: int) -> float:
     """Return a metric; of a label matrix its mean over the labels for which it is defined."""
     if truth.ndim == 1:
@@ -177,18 +183,18 @@ def _mean_score(metric: str, truth: np.ndarray, found: dict[str, np.ndarray], k:
     return float(np.mean(known)) if known else float("nan")
 
 
-def _try_setting(job: Job, mv: Any) -> Outcome:
-    values, ties = [], []
+def _try_setting(job: Job, mv: MultiView) -> Outcome:
+    values, ties, y = [], [], job.task.y
     # Settings of equal score are ranked by this metric.
     second = "log_loss" if job.n_classes else "rmse"
     for train, test in job.splits:
-        if job.n_classes and (job.y[train] == job.y[train][0]).all(axis=0).any():
+        if job.n_classes and (y[train] == y[train][0]).all(axis=0).any():
             # Leaving a site out may leave training rows of one class; nothing can be learned.
             continue
         fitted = job.fit(mv, train)
         found = predict_rows(fitted, mv[test], job.n_classes)
-        values.append(_mean_score(job.metric, job.y[test], found, job.n_classes))
-        ties.append(_mean_score(second, job.y[test], found, job.n_classes))
+        values.append(_mean_score(job.metric, y[test], found, job.n_classes))
+        ties.append(_mean_score(second, y[test], found, job.n_classes))
     known = [v for v in values if np.isfinite(v)]
     if not known:
         raise StudyError(
@@ -200,8 +206,8 @@ def _try_setting(job: Job, mv: Any) -> Outcome:
     return Outcome({"score": float(np.mean(known)), "folds": len(known), "tie": tie})
 
 
-def _fit_and_predict(job: Job, mv: Any) -> Outcome:
-    (train, test) = job.splits[0]
+def _fit_and_predict(job: Job, mv: MultiView) -> Outcome:
+    (train, test), y = job.splits[0], job.task.y
     fitted = job.fit(mv, train)
     arrays = predict_rows(fitted, mv[test], job.n_classes)
     for name in ("label", "proba", "margin"):
@@ -215,8 +221,8 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
             facts["platt"] = True
     rows = mv[train]
     weights = weights_of(fitted, rows)
-    seen = np.unique(job.y[train]).astype(np.intp) if job.n_classes else np.zeros(0, dtype=np.intp)
-    joint = job.y.ndim == 2
+    seen = np.unique(y[train]).astype(np.intp) if job.n_classes else np.zeros(0, dtype=np.intp)
+    joint = y.ndim == 2
     views: list[str] = []
     variance: list[float | list[float] | None] = []
     for i, (view, index) in enumerate(read_selection(fitted, rows).items()):
@@ -232,9 +238,8 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
             given = part[index]
             arrays[f"{name}{i}"] = given if joint else by_class(given, job.n_classes, seen)
     facts["views"], facts["variance"] = views, variance
-    if not job.permutation:
-        predict = partial(predict_rows, n_classes=job.n_classes)
-        arrays |= predict_submodels(fitted, rows, mv[test], predict)
+    if not job.task.permutation:
+        arrays |= _predict_submodels(fitted, rows, mv[test], job.n_classes)
     preparation = getattr(fitted, "preparation_", None)
     changed = None if preparation is None else preparation.site_report_
     if changed is not None:
@@ -242,13 +247,13 @@ def _fit_and_predict(job: Job, mv: Any) -> Outcome:
     return Outcome(facts, arrays)
 
 
-def _learn_platt(job: Job, mv: Any) -> Platt | None:
+def _learn_platt(job: Job, mv: MultiView) -> Platt | None:
     """Fit Platt scaling to held-out scores of the training rows; None where a fit fails."""
     margins, truths = [], []
     try:
         for train, test in job.inner:
             margins.append(np.asarray(job.fit(mv, train).decision_function(mv[test]), dtype=float))
-            truths.append(job.y[test] == 1)
+            truths.append(job.task.y[test] == 1)
     except Exception as error:  # the model itself was fitted; only probabilities are missing
         warnings.warn(
             f"No probabilities by Platt scaling, because a fit on an inner fold "
@@ -265,15 +270,15 @@ def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
     if stored is not None and not stored.failed:
         # Another process with the same folder has run it meanwhile.
         return stored
-    started = time.perf_counter()
+    model, started = job.task.model, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, one_thread():
         warnings.simplefilter("always")
         try:
             work = _try_setting if job.kind == "setting" else _fit_and_predict
-            outcome = work(job, data if job.views is None else data.select(job.views))
+            outcome = work(job, data if model.views is None else data.select(model.views))
         except Exception as error:  # any model may fail in its own way; the others continue
             if isinstance(error, OSError) and error.errno in _NO_FAULT_OF_THE_MODEL:
-                with writing(f"A temporary file of {job.model}"):
+                with writing(f"A temporary file of {model.name}"):
                     raise
             outcome = Outcome({"error": _reason(error)})
     outcome.facts["seconds"] = time.perf_counter() - started
@@ -322,57 +327,25 @@ def permute_labels(
     return out
 
 
-ALL = -1
-"""The outcome of a task that is about all of them."""
-
-TaskKey = tuple[str, int, int, int, int]
-
-
-@dataclass(frozen=True)
-class FoldTask:
-    """One model on one outer fold, with the true labels or one permutation of them."""
-
-    model: Model
-    permutation: int  # 0 for the true labels
-    labels: np.ndarray  # (n_samples,) or (n_samples, n_labels)
-    fold: Fold
-    outcome: int = ALL
-
-    @property
-    def key(self) -> TaskKey:
-        """Name of the model, outcome, permutation, repeat and fold."""
-        where = (self.permutation, self.fold.repeat, self.fold.number)
-        return (self.model.name, self.outcome, *where)
-
-    @property
-    def y(self) -> np.ndarray:
-        """The labels that the model is fitted to."""
-        return self.labels if self.outcome == ALL else self.labels[:, self.outcome]
-
-    @property
-    def searched(self) -> bool:
-        """Whether there are settings to select from."""
-        return len(self.model.settings()) > 1
-
-
 def whole_sample(comparison: Comparison) -> Fold:
     """Return a fold that trains on all rows and tests on none."""
     rows = np.arange(len(comparison.y))
     return Fold(0, 0, rows, rows[:0])
 
 
-def fold_tasks(comparison: Comparison) -> list[FoldTask]:
+def fold_tasks(comparison: Comparison) -> list[Task]:
     """Return every model on every outer fold, with the true labels and permuted ones."""
     labels = [comparison.y]
     for b in range(1, comparison.permutations + 1):
         rng = np.random.default_rng([comparison.plan.seed, 3, b])
         labels.append(permute_labels(comparison.y, comparison.plan.groups, rng))
+    folds = [comparison.plan.outer_folds(y) for y in labels]
     return [
-        FoldTask(model, b, y, fold, outcome)
-        for b, y in enumerate(labels)
-        for fold in comparison.plan.outer_folds(y)
+        Task(model, b, labels[b], fold, outcome)
         for model in comparison.models
         for outcome in outcomes_of(comparison, model)
+        for b in range(len(labels))
+        for fold in folds[b]
     ]
 
 
@@ -405,16 +378,9 @@ class Shard:
 
     @classmethod
     def of(cls, text: str) -> Shard:
-        """Read a shard that is written like "3/20".
-
-        Examples
-        --------
-        >>> from baldur.evaluation.jobs import Shard
-        >>> Shard.of("3/20")
-        Shard(number=3, count=20)
-        """
-        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(text))
-        number, count = (int(found[1]), int(found[2])) if found else (0, 0)
+        """Read a shard that is written like "3/20"."""
+        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(text))
+        number, count = (int(match[1]), int(match[2])) if match else (0, 0)
         if not 1 <= number <= count:
             raise InputError(
                 "a shard must be written like 3/20, with the number from 1 to the count, but got "
@@ -425,16 +391,11 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
-    def part_of(self, tasks: Sequence[FoldTask], per_fold: int) -> list[FoldTask]:
+    def part_of(self, tasks: Sequence[Task]) -> list[Task]:
         """Return the tasks of this shard; every task belongs to exactly one shard.
 
         All settings of one model on one fold stay together with the fit that needs the best of
-        them, so no part waits for another.
+        them, so no part waits for another. Tasks are ordered by model, so that the tasks of a slow
+        model are spread over the parts.
         """
-        folds = len(tasks) // per_fold
-        # Numbered model by model, so that slow models are spread over the parts.
-        return [
-            task
-            for i, task in enumerate(tasks)
-            if ((i % per_fold) * folds + i // per_fold) % self.count == self.number - 1
-        ]
+        return list(tasks[self.number - 1 :: self.count])

@@ -11,7 +11,6 @@ import pandas as pd
 
 from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.learning_curves import (
-    MORE,
     learning_curves,
     minimum_people,
     minimum_people_regression,
@@ -22,7 +21,7 @@ from baldur.evaluation.result import NestedResult
 from baldur.exceptions import InputError
 
 SHARES = (0.4, 0.6, 0.8)
-"""Shares of the training people besides all of them: a power law needs three sizes and a spread."""
+"""Shares of the training people besides all of them."""
 
 
 def learning_curve(
@@ -32,10 +31,9 @@ def learning_curve(
     *,
     shares: Sequence[float] = SHARES,
     full: NestedResult | None = None,
-    more: Sequence[int] = MORE,
     **keywords: Any,
 ) -> pd.DataFrame:
-    """Score models trained on subsets of the training people, and extrapolate to larger samples.
+    """Score models trained on subsets of the training people.
 
     The test rows stay what they are. Smaller parts lie within larger ones, hold classes in the same
     shares and groups whole; settings are chosen anew on inner folds of each part.
@@ -48,8 +46,6 @@ def learning_curve(
         Shares of the training people; all of them are added.
     full : NestedResult, optional
         The comparison with all training people, where it is done already.
-    more : list of int
-        Numbers of further people to give the gain of.
     **keywords
         As in `nested_cv`. With `store` every job is kept and found again.
 
@@ -64,14 +60,13 @@ def learning_curve(
     >>> from baldur.evaluation import learning_curve
     >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
     >>> models = {"Ridge logistic": {"C": [0.1]}}
-    >>> found = learning_curve(models, sim.data, sim.target, outer=2, inner=2, more=[50])
-    >>> measured, gain = (found[found["kind"] == kind] for kind in ("measured", "gain"))
-    >>> measured["people"].tolist(), gain["people"].tolist()
-    ([16.5, 24.5, 32.5, 40.0], [90.0])
+    >>> found = learning_curve(models, sim.data, sim.target, outer=2, inner=2)
+    >>> found["people"].tolist()
+    [16.5, 24.5, 32.5, 40.0]
     """
     design, how = _split_keywords(keywords)
     comparison = open_comparison(Design(**design), models, X, y)
-    return run_learning_curve(comparison, shares=shares, full=full, more=more, **how)
+    return run_learning_curve(comparison, shares=shares, full=full, **how)
 
 
 def run_learning_curve(
@@ -79,10 +74,9 @@ def run_learning_curve(
     *,
     shares: Sequence[float] = SHARES,
     full: NestedResult | None = None,
-    more: Sequence[int] = MORE,
     **how: Any,
 ) -> pd.DataFrame:
-    """Score the models of a comparison on subsets of the training people, and extrapolate.
+    """Score the models of a comparison on subsets of the training people.
 
     Examples
     --------
@@ -94,7 +88,7 @@ def run_learning_curve(
     >>> design = Design(outer=2, inner=2, select_by="log_loss")
     >>> comparison = open_comparison(design, {"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target)
     >>> found = run_learning_curve(comparison, shares=[0.5, 0.75])
-    >>> found.loc[found["kind"] == "measured", ["metric", "people"]].to_numpy().tolist()
+    >>> found[["metric", "people"]].to_numpy().tolist()
     [['log_loss', 20.5], ['log_loss', 30.5], ['log_loss', 40.0]]
     """
     for share in shares:
@@ -117,7 +111,6 @@ def run_learning_curve(
         return learning_curves(
             by_people,
             comparison.metric,
-            more=more,
             classes=[str(c) for c in comparison.classes],
         )
 

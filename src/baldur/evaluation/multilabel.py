@@ -14,7 +14,7 @@ import pandas as pd
 from baldur.core.threads import one_thread
 from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.evaluation.clinical.metric_intervals import rows_behind, scale_of
+from baldur.evaluation.clinical.held_out import rows_behind, scale_of
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.formatting import format_heading, format_table
 from baldur.evaluation.job_results import JobResults, OuterFit

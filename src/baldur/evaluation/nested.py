@@ -20,8 +20,7 @@ from baldur.evaluation.label_matrix import is_label_matrix
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.run import Progress, run_jobs, search_on_all_rows
-from baldur.evaluation.runners import LocalRunner, Runner
+from baldur.evaluation.run import LocalRunner, Progress, Runner, run_jobs, search_on_all_rows
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 

@@ -1,8 +1,10 @@
-"""record_of: facts about a comparison that its tables do not hold, as JSON can store them."""
+"""The record of a comparison, ``run.json``: what its tables do not hold, written and read."""
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,13 @@ import scipy
 import sklearn
 
 import baldur
+from baldur.core.escape import one_line
+from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
+from baldur.evaluation.result_files import RECORD
+from baldur.evaluation.results_reader import AGAIN, is_number, read_json_file
+from baldur.exceptions import InputError
 
 SCHEMA = 2
 """Of ``run.json``; raised when an older package could not read a newer file."""
@@ -74,3 +81,104 @@ def record_of(result: NestedResult | MultilabelResult) -> dict[str, Any]:
         "sites": None if result.sites is None else len(np.unique(result.sites)),
         "versions": versions(),
     }
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+
+
+def _is_text_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+
+
+def _is_views(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(view, dict)
+        and isinstance(view.get("name"), str)
+        and _is_count(view.get("features"))
+        and _is_count(view.get("people"))
+        for view in value
+    )
+
+
+def _or_nothing(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or check(value)
+
+
+_REQUIRED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "task": (lambda v: v in ("classification", "regression"), "'classification' or 'regression'"),
+    "people": (_is_count, "a whole number"),
+    "classes": (_is_texts, "a list of texts"),
+    "views": (_is_views, "a list of views, each with name, features and people"),
+    "models": (_is_texts, "a list of texts"),
+    "failures": (_is_text_map, "a text for each model that failed"),
+    "notes": (
+        lambda v: isinstance(v, dict) and all(map(_is_texts, v.values())),
+        "a list of texts for each model",
+    ),
+    "metrics": (lambda v: _is_texts(v) and set(v) <= set(METRICS), "a list of known metrics"),
+    "select_by": (lambda v: isinstance(v, str) and v in METRICS, "a known metric"),
+    "folds": (lambda v: _is_count(v) and v > 0, "a whole number from 1"),
+    "repeats": (lambda v: _is_count(v) and v > 0, "a whole number from 1"),
+    "groups": (_or_nothing(_is_count), "a whole number, or null"),
+    "sites": (_or_nothing(_is_count), "a whole number, or null"),
+    "versions": (_is_text_map, "a text for each package"),
+}
+_OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "files": (_is_text_map, "a text for each file"),
+    "title": (lambda v: isinstance(v, str), "a text"),
+    "outcome": (lambda v: isinstance(v, str), "a text"),
+    "outcomes": (_is_texts, "a list of texts"),
+    "seed": (_or_nothing(_is_count), "a whole number, or null"),
+    "scheme": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
+    "inner": (_or_nothing(_is_count), "a whole number, or null"),
+    "scale": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
+    "regress_out": (_is_texts, "a list of texts"),
+    "prevalence": (_or_nothing(is_number), "a number, or null"),
+    "findings": (_is_texts, "a list of texts"),
+    "notes_on_data": (_is_texts, "a list of texts"),
+    "left_out": (_is_count, "a whole number"),
+    "view_sets": (
+        lambda v: isinstance(v, dict) and all(map(_is_texts, v.values())),
+        "a list of views for each model that gets some of them",
+    ),
+    "baseline_views": (_is_texts, "a list of texts"),
+    "added_value_missing": (lambda v: isinstance(v, str), "a text"),
+}
+
+
+def read_record(folder: str | Path) -> dict[str, Any]:
+    """Read ``run.json`` of a results folder and check the type of every entry."""
+    file = Path(folder) / RECORD
+    if not file.is_file():
+        raise InputError(f"{file.parent} has no {RECORD}. {AGAIN}")
+    found = read_json_file(file)
+    if not isinstance(found, dict):
+        raise InputError(f"{file} does not contain a JSON object. {AGAIN}")
+    if found.get("schema") != SCHEMA or isinstance(found.get("schema"), bool):
+        raise InputError(
+            f"{file}: 'schema' should be {SCHEMA}, which this version reads, but is "
+            f"{_shown(found.get('schema'))}. Run the study again with this version."
+        )
+    for key, (good, wanted) in {**_REQUIRED, **_OPTIONAL}.items():
+        if key not in found:
+            if key in _REQUIRED:
+                raise InputError(f"{file} has no entry {key!r}. {AGAIN}")
+        elif not good(found[key]):
+            raise InputError(
+                f"{file}: {key!r} should be {wanted}, but is {_shown(found[key])}. {AGAIN}"
+            )
+    if (found["task"] == "classification") != bool(found["classes"]):
+        raise InputError(
+            f"{file}: 'task' is {found['task']}, which does not fit "
+            f"{len(found['classes'])} 'classes'. {AGAIN}"
+        )
+    return found
+
+
+def _shown(value: Any) -> str:
+    return one_line(repr(value))[:60]

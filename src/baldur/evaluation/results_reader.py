@@ -1,4 +1,4 @@
-"""The one reader of the tables of a results folder: files, their columns and their types.
+"""Read the tables of a results folder: their form, columns and types are checked.
 
 A folder may come from somebody else, may have been edited, or may be cut off by a full disk.
 Nothing in it is run or unpickled. What does not fit is refused by an `InputError` of one line that
@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,125 +19,19 @@ import pandas as pd
 
 from baldur.core.escape import one_line, unescape_cell
 from baldur.core.spreadsheet import unescape_frame
-from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.record import SCHEMA
+from baldur.evaluation.result_files import ANY, COUNT, COUNTS, GRIDS, NUMBER, SHARE, TABLES, TEXT
 from baldur.exceptions import InputError
 
-RECORD = "run.json"
-"""File that says who was studied and how; the tables do not hold this."""
 AGAIN = "Run the study again, or restore the file."
 """What to do about a damaged file."""
 _LARGEST_RECORD = 20_000_000
 """Bytes of a JSON file; that of a study with a thousand models has less than one million."""
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value of a JSON file is a finite number."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return False
-    # Whole numbers of JSON have any length; those beyond a float are refused by the comparison.
-    return abs(value) <= sys.float_info.max
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(v, str) for v in value)
-
-
-def _is_text_map(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
-
-
-def _is_views(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(view, dict)
-        and isinstance(view.get("name"), str)
-        and _is_count(view.get("features"))
-        and _is_count(view.get("people"))
-        for view in value
-    )
-
-
-def _or_nothing(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or check(value)
-
-
-_REQUIRED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "task": (lambda v: v in ("classification", "regression"), "'classification' or 'regression'"),
-    "people": (_is_count, "a whole number"),
-    "classes": (_is_texts, "a list of texts"),
-    "views": (_is_views, "a list of views, each with name, features and people"),
-    "models": (_is_texts, "a list of texts"),
-    "failures": (_is_text_map, "a text for each model that failed"),
-    "notes": (
-        lambda v: isinstance(v, dict) and all(map(_is_texts, v.values())),
-        "a list of texts for each model",
-    ),
-    "metrics": (lambda v: _is_texts(v) and set(v) <= set(METRICS), "a list of known metrics"),
-    "select_by": (lambda v: isinstance(v, str) and v in METRICS, "a known metric"),
-    "folds": (lambda v: _is_count(v) and v > 0, "a whole number from 1"),
-    "repeats": (lambda v: _is_count(v) and v > 0, "a whole number from 1"),
-    "groups": (_or_nothing(_is_count), "a whole number, or null"),
-    "sites": (_or_nothing(_is_count), "a whole number, or null"),
-    "versions": (_is_text_map, "a text for each package"),
-}
-_OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "files": (_is_text_map, "a text for each file"),
-    "title": (lambda v: isinstance(v, str), "a text"),
-    "outcome": (lambda v: isinstance(v, str), "a text"),
-    "outcomes": (_is_texts, "a list of texts"),
-    "seed": (_or_nothing(_is_count), "a whole number, or null"),
-    "scheme": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
-    "inner": (_or_nothing(_is_count), "a whole number, or null"),
-    "scale": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
-    "regress_out": (_is_texts, "a list of texts"),
-    "prevalence": (_or_nothing(is_number), "a number, or null"),
-    "findings": (_is_texts, "a list of texts"),
-    "notes_on_data": (_is_texts, "a list of texts"),
-    "left_out": (_is_count, "a whole number"),
-    "view_sets": (
-        lambda v: isinstance(v, dict) and all(map(_is_texts, v.values())),
-        "a list of views for each model that gets some of them",
-    ),
-    "baseline_views": (_is_texts, "a list of texts"),
-    "added_value_missing": (lambda v: isinstance(v, str), "a text"),
-}
-
-
-def read_record(folder: str | Path) -> dict[str, Any]:
-    """Read ``run.json`` of a results folder and check the type of every entry."""
-    file = Path(folder) / RECORD
-    if not file.is_file():
-        raise InputError(f"{file.parent} has no {RECORD}. {AGAIN}")
-    found = read_json_file(file)
-    if not isinstance(found, dict):
-        raise InputError(f"{file} does not contain a JSON object. {AGAIN}")
-    if found.get("schema") != SCHEMA or isinstance(found.get("schema"), bool):
-        raise InputError(
-            f"{file}: 'schema' should be {SCHEMA}, which this version reads, but is "
-            f"{_shown(found.get('schema'))}. Run the study again with this version."
-        )
-    for key, (good, wanted) in {**_REQUIRED, **_OPTIONAL}.items():
-        if key not in found:
-            if key in _REQUIRED:
-                raise InputError(f"{file} has no entry {key!r}. {AGAIN}")
-        elif not good(found[key]):
-            raise InputError(
-                f"{file}: {key!r} should be {wanted}, but is {_shown(found[key])}. {AGAIN}"
-            )
-    if (found["task"] == "classification") != bool(found["classes"]):
-        raise InputError(
-            f"{file}: 'task' is {found['task']}, which does not fit "
-            f"{len(found['classes'])} 'classes'. {AGAIN}"
-        )
-    return found
-
-
-def _shown(value: Any) -> str:
-    return one_line(repr(value))[:60]
+_LARGEST = 1 << 28
+"""Bytes of a table: three million predictions fit, and reading takes up to ten times as much
+memory."""
+_LONGEST_HEADING = 1 << 20
+_MOST_COLUMNS = 10_000
+"""Bytes and columns of a heading; predictions have a column for each class."""
 
 
 def read_json_file(file: Path) -> Any:
@@ -153,137 +46,12 @@ def read_json_file(file: Path) -> Any:
         ) from None
 
 
-TEXT, NUMBER, SHARE, COUNT, COUNTS, ANY = "text", "number", "share", "count", "counts", "any"
-"""Types of columns: names; numbers; numbers from 0 to 1, none missing; whole numbers from 0; such
-as ``3;0;2``; whatever is there."""
-
-_LARGEST = 1 << 28
-"""Bytes of a table: three million predictions fit, and reading takes up to ten times as much
-memory."""
-_LONGEST_HEADING = 1 << 20
-_MOST_COLUMNS = 10_000
-"""Bytes and columns of a heading; predictions have a column for each class."""
-
-
-@dataclass(frozen=True)
-class TableSchema:
-    """Columns of one table."""
-
-    columns: Mapping[str, str]  # Required columns and their types
-    optional: Mapping[str, str] = field(default_factory=dict)
-    rest: str = NUMBER  # Type of every other column
-
-    def type_of(self, column: str) -> str:
-        """Return the type of a column."""
-        return self.columns.get(column) or self.optional.get(column) or self.rest
-
-
-def _columns(text: str = "", number: str = "", count: str = "", **other: str) -> dict[str, str]:
-    found = dict.fromkeys(text.split(), TEXT)
-    found |= dict.fromkeys(number.split(), NUMBER)
-    return found | dict.fromkeys(count.split(), COUNT) | other
-
-
-_FOLD = {"model": TEXT, "repeat": COUNT, "fold": COUNT}
-_ENDS = "estimate low high"
-
-TABLES: dict[str, TableSchema] = {
-    "table": TableSchema(_columns("model note failure", count="folds"), _columns("outcome")),
-    "predictions": TableSchema(
-        {**_FOLD, **_columns("sample", label=ANY, predicted=ANY)},
-        _columns("group site probability flags"),
-    ),
-    "selection": TableSchema(
-        _columns(
-            "model view feature class",
-            "mean_weight mean_raw_weight sign_agreement",
-            "n_features",
-            frequency=SHARE,
-            folds=COUNTS,
-        )
-    ),
-    "folds": TableSchema(_FOLD),
-    "comparisons": TableSchema(
-        _columns("metric model_a model_b", "difference standard_error t p p_holm", "df")
-    ),
-    "stability": TableSchema(_columns("model view", "stability error low high")),
-    "views": TableSchema(
-        _columns("model view", "frequency percent_of_view share variance_share")
-    ),
-    "view_shares": TableSchema(
-        {**_FOLD, **_columns("view", "share variance_share", "selected")}
-    ),
-    "presence": TableSchema(_columns("sample", label=ANY), rest=COUNT),
-    "participants": TableSchema(
-        _columns("view feature level class kind", "mean sd share", "count missing")
-    ),
-    "weights": TableSchema({**_FOLD, **_columns("view feature class", "weight raw_weight")}),
-    "settings": TableSchema({**_FOLD, **_columns("setting value")}),
-    "intervals": TableSchema(
-        _columns("model site metric note", _ENDS, "people units"), _columns("outcome")
-    ),
-    "differences": TableSchema(_columns("metric model_a model_b note", "difference low high")),
-    "calibration": TableSchema(_columns("model class measure note", _ENDS)),
-    "calibration_curve": TableSchema(_columns("model class", "predicted observed low high")),
-    "decision": TableSchema(_columns("model", "threshold net_benefit low high")),
-    "thresholds": TableSchema(_columns("model rule measure note", f"threshold {_ENDS}")),
-    "subgroups": TableSchema(
-        _columns(
-            "model subgroup level measure note",
-            f"{_ENDS} difference difference_low difference_high",
-            "people cases",
-        )
-    ),
-    "few_features": TableSchema(
-        _columns(
-            "model limit metric",
-            f"features_mean features_min features_max {_ENDS} difference difference_low "
-            "difference_high chance",
-        )
-    ),
-    "few_names": TableSchema(
-        _columns("model limit view feature", count="folds", share=SHARE)
-    ),
-    "left_out": TableSchema(_columns("model figure reason")),
-    "learning_curve": TableSchema(_columns("model metric kind", f"people {_ENDS}")),
-    "sample_size": TableSchema(
-        _columns("model candidates criterion meaning note", "people", "parameters")
-    ),
-    "permutation": TableSchema(
-        _columns("model metric", "score permuted_mean p p_holm", "permutations")
-    ),
-    "correlations": TableSchema(
-        _columns("model view_a feature_a view_b feature_b", "correlation")
-    ),
-    "feature_locations": TableSchema(_columns("view feature"), _columns("chromosome"), rest=ANY),
-    "added_value": TableSchema(
-        _columns(
-            "question view model reference metric outcome note",
-            "threshold value value_low value_high reference_value difference low high "
-            "standard_error detectable p p_holm",
-            "people of_people units",
-        )
-    ),
-    "reclassification": TableSchema(
-        _columns(
-            "question view model reference class",
-            "threshold people up down unchanged net low high",
-        )
-    ),
-    "harmonisation": TableSchema(_columns("view", "", "repeat fold"), rest=ANY),
-    # What baldur validate writes besides those above.
-    "scores": TableSchema(_FOLD),
-    "development": TableSchema(_columns("metric", _ENDS)),
-    "shift_views": TableSchema(
-        _columns(
-            "view worst", "mean_shift spread_ratio outside worst_shift absent", "features far"
-        ),
-        rest=ANY,
-    ),
-    "shift_features": TableSchema(_columns("view feature"), rest=ANY),
-    "recalibration": TableSchema(_columns("version", "intercept slope"), rest=ANY),
-}  # fmt: skip
-"""Every table that a results folder may hold, by the name of its file without ``.csv``."""
+def is_number(value: Any) -> bool:
+    """Return whether a value of a JSON file is a finite number."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    # Whole numbers of JSON have any length; those beyond a float are refused by the comparison.
+    return abs(value) <= sys.float_info.max
 
 
 def read_result_table(folder: str | Path, name: str) -> pd.DataFrame:
@@ -390,7 +158,7 @@ def _check(column: pd.Series, kind: str, file: Path) -> None:
 
 def read_grids(folder: str | Path) -> dict[str, dict[str, Any]]:
     """Read shape and affine of every view made of images; empty where there is none."""
-    file = Path(folder) / "grids.json"
+    file = Path(folder) / GRIDS
     if not file.is_file():
         return {}
     found = read_json_file(file)
@@ -421,7 +189,7 @@ def changed_files(folder: str | Path, record: Mapping[str, Any]) -> dict[str, st
     made = {}
     for name, wanted in record.get("files", {}).items():
         stem, _, ending = name.rpartition(".")
-        if not (ending == "csv" and stem in TABLES) and name != "grids.json":
+        if not (ending == "csv" and stem in TABLES) and name != GRIDS:
             continue  # only files that this reader knows; a name may point anywhere
         file = Path(folder) / name
         if not file.is_file():

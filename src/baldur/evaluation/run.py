@@ -1,8 +1,8 @@
 """run_jobs: the jobs of a comparison, and their results gathered by model and fold.
 
-Models are run in the order listed. The jobs of a model come in two rounds: the first scores every
-setting on the inner folds, the second fits the selected settings. One job of every model is run
-before all others, so that the time left can be estimated from the start.
+Jobs are run in two rounds: the first scores every setting on the inner folds, the second fits the
+selected settings. One job of every model is run before all others, so that the time left can be
+estimated from the start.
 
 Of a label matrix the models that take one are fitted to all labels at once, and the others to one
 label after another, with settings selected for each. Results are those of every label.
@@ -10,40 +10,122 @@ label after another, with settings selected for each. Results are those of every
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from multiprocessing import resource_tracker
+from typing import Any, Protocol
 
+import joblib
 import numpy as np
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.job_results import JobResults, Results, gather_fits
-from baldur.evaluation.job_store import (
-    Fingerprint,
-    JobStore,
-    Outcome,
-    job_key,
-    libraries,
-)
+from baldur.evaluation.job_store import Fingerprint, JobStore, Outcome, job_key, libraries
 from baldur.evaluation.jobs import (
     ALL,
-    FoldTask,
     Job,
     Shard,
+    Split,
+    Task,
     fold_tasks,
-    outcomes_of,
+    run_job,
     seed_of,
     whole_sample,
 )
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model
-from baldur.evaluation.runners import LocalRunner, Runner
-from baldur.evaluation.shared_data import SharedData
+from baldur.evaluation.shared_data import SharedData, exit_with_parent, open_data, share_data
 from baldur.evaluation.view_sets import measured_rows, rows_with_views
-from baldur.exceptions import InputError, UnfinishedError
+from baldur.exceptions import InputError, StudyError, UnfinishedError
+
+
+class Runner(Protocol):
+    """Where jobs are run: processes of this machine, or a cluster."""
+
+    @property
+    def n_jobs(self) -> int:
+        """Number of jobs that run at a time."""
+        ...
+
+    def run(
+        self,
+        jobs: list[Job],
+        shared: SharedData,
+        store: JobStore,
+        on_done: Callable[[Job, Outcome], None],
+    ) -> None:
+        """Run the jobs in any order, store each result at once, and call `on_done` with it."""
+        ...
+
+
+@dataclass(frozen=True)
+class LocalRunner:
+    """One job after another in this process, or several at a time in processes of their own."""
+
+    n_jobs: int = 1
+
+    def run(
+        self,
+        jobs: list[Job],
+        shared: SharedData,
+        store: JobStore,
+        on_done: Callable[[Job, Outcome], None],
+    ) -> None:
+        """Run the jobs; see `Runner.run`."""
+        if self.n_jobs == 1 or len(jobs) <= 1:
+            for job in jobs:
+                on_done(job, run_job(shared.data, store, job))
+            return
+        by_key = {job.key: job for job in jobs}
+        # batch_size=1: a job is long enough, and a finished one must be on disk at once.
+        parallel = joblib.Parallel(
+            n_jobs=self.n_jobs, batch_size=1, max_nbytes=None, return_as="generator_unordered"
+        )
+        call = joblib.delayed(_run_in_worker)
+        try:
+            # The workers are started by this call, before the first result is asked for.
+            with _interrupts_held_back():
+                results = parallel(call(os.getpid(), shared.path, store, job) for job in jobs)
+            with closing(results):
+                for key, outcome in results:
+                    on_done(by_key[key], outcome)
+        except TerminatedWorkerError as error:
+            raise StudyError(
+                "A worker process was ended by the system, most often because memory ran out. The "
+                "finished jobs are stored; run the same command with fewer jobs (--jobs 1)."
+            ) from error
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Hold Ctrl-C back from this thread; processes that it starts in the block never receive it.
+
+    The signal is delivered after the block, or at once where another thread takes it.
+    The terminal sends the signal to workers too, which print a traceback where it reaches them
+    during their imports. Their parent ends them. Windows has no such mask.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # It would start with the first worker, and in doing so deliver signals again (Python 3.11).
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _run_in_worker(parent: int, path: str, store: JobStore, job: Job) -> tuple[str, Outcome]:
+    exit_with_parent(parent)
+    return job.key, run_job(open_data(path), store, job)
 
 
 @dataclass
@@ -79,7 +161,7 @@ class Progress:
     '3 of 3'
     """
 
-    total: int
+    total: int = 0
     n_jobs: int = 1
     inner: int = 5
     done: int = 0
@@ -87,51 +169,32 @@ class Progress:
     failed: int = 0
     current: str = ""
     started: float = field(default_factory=time.monotonic)
-    _left: dict[tuple[str, str], int] = field(default_factory=dict)
-    _seconds: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    _left: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _seconds: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    _counted: set[tuple[str, str]] = field(default_factory=set)
 
-    @classmethod
-    def of(cls, counts: Mapping[tuple[str, str], int], inner: int, n_jobs: int) -> Progress:
-        """Return the progress at the start of a run, with no job done.
+    def _expect(self, model: str, kind: str, count: int) -> None:
+        """Expect more jobs of a model, or fewer where its settings failed."""
+        self.total += count
+        self._left[model, kind] += count
 
-        Parameters
-        ----------
-        counts : dict of (model, kind) to int
-            Jobs of every model, of the kinds "setting" and "final".
-        inner : int
-            Number of inner folds.
-        n_jobs : int
-            Jobs that run at a time.
+    def _count(self, job: Job, outcome: Outcome, *, reused: bool = False) -> bool:
+        """Count a job that was run, or found in the store; return False if it was counted before.
 
-        Returns
-        -------
-        Progress
+        Models with the same estimator and views have the same jobs, which are counted for each.
         """
-        return cls(sum(counts.values()), n_jobs, inner, _left=dict(counts))
-
-    def count(self, job: Job, outcome: Outcome, *, reused: bool = False) -> None:
-        """Count a job that was run, or found in the store."""
+        model = job.task.model.name
+        if (model, job.key) in self._counted:
+            return False
+        self._counted.add((model, job.key))
         self.done += 1
         self.reused += reused
         self.failed += outcome.failed and not reused
-        self.current = f"{job.model}, fold {job.fold + 1}"
-        kind = (job.model, job.kind)
-        self._left[kind] = self._left.get(kind, 0) - 1
-        seconds = outcome.facts.get("seconds")
-        if seconds is not None:
-            self._seconds.setdefault(kind, []).append(float(seconds))
-
-    def leave_out(self, fits: Mapping[str, int]) -> None:
-        """Subtract the final fits that models do not have because their settings failed.
-
-        Parameters
-        ----------
-        fits : dict of str to int
-            Number of fits of each model.
-        """
-        for model, count in fits.items():
-            self.total -= count
-            self._left[model, "final"] -= count
+        self.current = f"{model}, fold {job.task.fold.number + 1}"
+        self._left[model, job.kind] -= 1
+        if "seconds" in outcome.facts:
+            self._seconds[model, job.kind].append(float(outcome.facts["seconds"]))
+        return True
 
     def seconds_left(self) -> float | None:
         """Estimate the time left from the mean time of the same kind of job of the same model.
@@ -141,27 +204,21 @@ class Progress:
         float or None
             None until a job of every model that has jobs left has been timed.
         """
+        # A job of a setting has a fit for each inner fold, on (inner - 1) / inner of the rows.
+        fits = max(self.inner - 1, 1)
         total = 0.0
         for (model, kind), count in self._left.items():
             if count <= 0:
                 continue
-            seconds = self._mean(model, kind)
-            if seconds is None:
+            seconds, factor = self._seconds[model, kind], 1.0
+            if not seconds:
+                other = "final" if kind == "setting" else "setting"
+                factor = fits if kind == "setting" else 1 / fits
+                seconds = self._seconds[model, other]
+            if not seconds:
                 return None
-            total += count * seconds
+            total += count * factor * sum(seconds) / len(seconds)
         return total / self.n_jobs
-
-    def _mean(self, model: str, kind: str) -> float | None:
-        values = self._seconds.get((model, kind))
-        if values:
-            return sum(values) / len(values)
-        other = self._seconds.get((model, "final" if kind == "setting" else "setting"))
-        if not other:
-            return None
-        # A job of a setting has a fit for each inner fold, on (inner - 1) / inner of the rows.
-        fits = max(self.inner - 1, 1)
-        mean = sum(other) / len(other)
-        return mean * fits if kind == "setting" else mean / fits
 
 
 FORM = 3
@@ -169,8 +226,6 @@ FORM = 3
 
 # Scores that differ by rounding are ties: sums over rows in another order differ by about this.
 _TIE_DIGITS = 10
-
-Split = tuple[np.ndarray, np.ndarray]
 
 
 def run_jobs(
@@ -183,21 +238,19 @@ def run_jobs(
     """Run the jobs of a comparison that the store does not have, and gather all results."""
     run = _Run(comparison, runner, store, on_progress)
     tasks = fold_tasks(comparison)
-    with SharedData(comparison.data) as shared:
-        if shard is None:
-            return list(run.both_rounds(tasks, shared).values())
-        per_fold = sum(len(outcomes_of(comparison, model)) for model in comparison.models)
-        own = run.both_rounds(shard.part_of(tasks, per_fold), shared)
+    with share_data(comparison.data) as shared:
+        results = run.both_rounds(tasks if shard is None else shard.part_of(tasks), shared)
+    if shard is None:
+        return list(results.values())
     try:
         return list(run.both_rounds(tasks, None).values())
-    except _NotInStoreError as missing:
+    except UnfinishedError as error:
         raise UnfinishedError(
-            f"Shard {shard} is done; at least {missing.count} jobs of other shards are not "
-            f"finished. The last "
-            "shard to end writes the results; the same command without --shard runs the jobs that "
-            "are left.",
-            missing.count,
-            {name: why for one in own.values() for name, why in one.failures.items()},
+            f"Shard {shard} is done; at least {error.missing} jobs of other shards are not "
+            "finished. The last shard to end writes the results; the same command without --shard "
+            "runs the jobs that are left.",
+            error.missing,
+            {name: why for one in results.values() for name, why in one.failures.items()},
         ) from None
 
 
@@ -211,25 +264,16 @@ def search_on_all_rows(
     settings = model.settings()
     if len(settings) == 1:
         return settings[0]
-    task = FoldTask(model, 0, comparison.y, whole_sample(comparison))
     run = _Run(comparison, runner, None, on_progress)
-    results = run.start([task], final=False)
-    jobs = run.setting_jobs(task)
-    outcomes: dict[str, Outcome] = {}
-    with SharedData(comparison.data) as shared:
-        run.do([job for job, _ in jobs], shared, outcomes, results)
-    best = run.best_setting(task, jobs, outcomes, results)
+    results = run.start()
+    run.progress._expect(model.name, "setting", len(settings))
+    jobs = run.setting_jobs(Task(model, 0, comparison.y, whole_sample(comparison)))
+    with share_data(comparison.data) as shared:
+        run.do(jobs, shared, results)
+    best = run.best_setting(jobs, results)
     if best is None:
         raise InputError(next(iter(results.values())).failures[model.name])
     return best
-
-
-class _NotInStoreError(Exception):
-    """Results that are looked for are not in the store."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__(count)
-        self.count = count
 
 
 class _Run:
@@ -248,183 +292,132 @@ class _Run:
         self.on_progress = on_progress
         self.store.sweep()
         self.fingerprint = Fingerprint(comparison.data)
-        self.progress = Progress(0)
+        self.outcomes: dict[str, Outcome] = {}
+        self.progress = Progress()
         self._inner: dict[tuple[int, int, int], list[Split]] = {}
-        self._counted: set[tuple[str, str]] = set()
         sets = {model.views for model in comparison.models}
         self._measured = {views: rows_with_views(comparison.data, views) for views in sets}
 
-    def _results_of(self, outcome: int, results: Results) -> list[JobResults]:
-        """Return the results that a task or job is for: of one outcome, or of all."""
-        return list(results.values()) if outcome == ALL else [results[outcome]]
-
-    def both_rounds(self, tasks: list[FoldTask], shared: SharedData | None) -> Results:
-        """Select settings and fit, model after model; without data, from the store only."""
-        results = self.start(tasks)
-        outcomes: dict[str, Outcome] = {}
-        first = self._first_jobs(tasks)
-        for part in self._in_turn(tasks):
-            searches = {task.key: self.setting_jobs(task) for task in part if task.searched}
-            settings = {t.key: t.model.settings()[0] for t in part if not t.searched}
-            final = {t.key: self._final_job(t, settings[t.key]) for t in part if not t.searched}
-            jobs = [job for one in searches.values() for job, _ in one]
-            self.do([*first, *jobs, *final.values()], shared, outcomes, results)
-            first = []
-            for task in part:
-                if task.searched:
-                    best = self.best_setting(task, searches[task.key], outcomes, results)
-                    settings |= {} if best is None else {task.key: best}
-            searched = [task for task in part if task.searched]
-            fitted = [task for task in searched if not self._has_failed(task, results)]
-            counts = Counter(task.model.name for task in searched)
-            self.progress.leave_out(counts - Counter(task.model.name for task in fitted))
-            selected = {task.key: self._final_job(task, settings[task.key]) for task in fitted}
-            self.do(list(selected.values()), shared, outcomes, results)
-            gather_fits(self.comparison, part, final | selected, settings, outcomes, results)
-        return results
-
-    def _has_failed(self, task: FoldTask, results: Results) -> bool:
-        return any(
-            task.model.name in one.failures for one in self._results_of(task.outcome, results)
-        )
-
-    def _in_turn(self, tasks: list[FoldTask]) -> list[list[FoldTask]]:
-        """Return one list of tasks per model, or a single list if workers outnumber folds."""
-        names = [m.name for m in self.comparison.models]
-        parts = [[t for t in tasks if t.model.name == name] for name in names]
-        if any(len(part) < self.runner.n_jobs for part in parts):
-            return [[task for part in parts for task in part]]
-        return parts
-
-    def _first_jobs(self, tasks: list[FoldTask]) -> list[Job]:
-        """Return one job of every model, to be run first: they give the time that is left."""
-        found: dict[str, Job] = {}
-        for task in tasks:
-            if task.model.name in found:
-                continue
-            if task.searched:
-                found[task.model.name] = self.setting_jobs(task)[0][0]
-            else:
-                found[task.model.name] = self._final_job(task, task.model.settings()[0])
-        return list(found.values())
-
-    def start(self, tasks: list[FoldTask], final: bool = True) -> Results:
-        """Return empty results of every outcome, and count the jobs of the tasks."""
-        counts: dict[tuple[str, str], int] = {}
-        for task in tasks:
-            name = task.model.name
-            if task.searched:
-                key = (name, "setting")
-                counts[key] = counts.get(key, 0) + len(task.model.settings())
-            if final:
-                counts[name, "final"] = counts.get((name, "final"), 0) + 1
-        self.progress = Progress.of(counts, self.comparison.plan.inner, self.runner.n_jobs)
-        names = [m.name for m in self.comparison.models]
+    def start(self) -> Results:
+        """Return empty results of every outcome, and count jobs from 0."""
+        inner, names = self.comparison.plan.inner, [m.name for m in self.comparison.models]
+        self.progress = Progress(n_jobs=self.runner.n_jobs, inner=inner)
+        outcomes = range(len(self.comparison.outcomes)) or [ALL]
         return {
             outcome: JobResults(
                 fits={n: [] for n in names},
                 notes={n: [] for n in names},
                 permuted={n: [] for n in names},
             )
-            for outcome in (range(len(self.comparison.outcomes)) or [ALL])
+            for outcome in outcomes
         }
 
-    def setting_jobs(self, task: FoldTask) -> list[tuple[Job, dict[str, Any]]]:
-        """Return a job for every setting of a task, with the setting."""
-        splits = self._inner_folds(task)
-        return [
-            (self._job(task, setting, splits, "setting"), setting)
-            for setting in task.model.settings()
-        ]
+    def both_rounds(self, tasks: Sequence[Task], shared: SharedData | None) -> Results:
+        """Select settings and fit them; without data, take all results from the store."""
+        results = self.start()
+        searches: dict[int, list[Job]] = {}
+        final: dict[int, Job] = {}
+        for i, task in enumerate(tasks):
+            settings = task.model.settings()
+            if task.searched:
+                searches[i] = self.setting_jobs(task)
+                self.progress._expect(task.model.name, "setting", len(settings))
+            else:
+                final[i] = self.final_job(task, settings[0])
+            self.progress._expect(task.model.name, "final", 1)
+        jobs = [job for i in range(len(tasks)) for job in searches.get(i) or [final[i]]]
+        # One job of every model comes first, so that the time left can be estimated.
+        first = {job.task.model.name: job for job in reversed(jobs)}
+        self.do([*reversed(first.values()), *jobs], shared, results)
+        best = {i: self.best_setting(searched, results) for i, searched in searches.items()}
+        for i, setting in best.items():
+            name = tasks[i].model.name
+            failed = any(name in one.failures for one in _concerned(tasks[i], results))
+            if setting is None or failed:
+                self.progress._expect(name, "final", -1)
+            else:
+                final[i] = self.final_job(tasks[i], setting)
+        self.do([final[i] for i in best if i in final], shared, results)
+        gather_fits(self.comparison, [final[i] for i in sorted(final)], self.outcomes, results)
+        return results
 
-    def best_setting(
-        self,
-        task: FoldTask,
-        jobs: list[tuple[Job, dict[str, Any]]],
-        outcomes: dict[str, Outcome],
-        results: Results,
-    ) -> dict[str, Any] | None:
-        """Return the setting with the best score, or None and a failure where every one failed."""
-        sign = 1.0 if METRICS[self.comparison.metric].greater_is_better else -1.0
-        best: tuple[tuple[float, float], dict[str, Any]] | None = None
-        error = ""
-        concerned = self._results_of(task.outcome, results)
-        for job, setting in jobs:
-            facts = outcomes[job.key].facts
-            if "error" in facts:
-                error = error or facts["error"]
-                for one in concerned:
-                    one.note(job.model, f"a setting failed and was passed over: {facts['error']}")
-                continue
-            rank = _rank(sign * facts["score"], facts.get("tie"))
-            # The first of equals wins, so the order of the grid is the order of preference.
-            if best is None or rank > best[0]:
-                best = (rank, setting)
-        if best is None:
-            for one in concerned:
-                one.failures.setdefault(task.model.name, f"every setting failed: {error}")
-            return None
-        return best[1]
-
-    def do(
-        self,
-        jobs: list[Job],
-        shared: SharedData | None,
-        outcomes: dict[str, Outcome],
-        results: Results,
-    ) -> None:
-        """Add the outcome of every job to `outcomes`, from the store or by running it."""
+    def do(self, jobs: Sequence[Job], shared: SharedData | None, results: Results) -> None:
+        """Get the outcome of every job from the store, or by running it."""
         waiting: dict[str, Job] = {}
         for job in jobs:
-            if job.key in outcomes or job.key in waiting:
+            if job.key in self.outcomes or job.key in waiting:
                 continue
             stored = self.store.load(job.key)
             # A failed job is tried again, except where results are only gathered.
             if stored is None or (stored.failed and shared is not None):
                 waiting[job.key] = job
             else:
-                outcomes[job.key] = stored
-                self._count(job, stored, reused=True)
+                self.outcomes[job.key] = stored
+                self.progress._count(job, stored, reused=True)
         if shared is None:
             if waiting:
-                raise _NotInStoreError(len(waiting))
+                raise UnfinishedError("Some results are not in the store.", len(waiting))
         else:
             self._tell()
 
             def on_done(job: Job, outcome: Outcome) -> None:
-                outcomes[job.key] = outcome
-                self._count(job, outcome)
+                self.outcomes[job.key] = outcome
+                self.progress._count(job, outcome)
                 self._tell()
 
             self.runner.run(list(waiting.values()), shared, self.store, on_done)
         for job in jobs:
-            # Rows with the same model and views share their jobs.
-            if self._count(job, outcomes[job.key], reused=True):
+            outcome = self.outcomes[job.key]
+            if self.progress._count(job, outcome, reused=True) and shared is not None:
                 self._tell()
-            for text in outcomes[job.key].facts.get("warnings", []):
-                for one in self._results_of(job.outcome, results):
-                    one.note(job.model, text)
+            for text in outcome.facts.get("warnings", []):
+                for one in _concerned(job.task, results):
+                    one.note(job.task.model.name, text)
 
-    def _count(self, job: Job, outcome: Outcome, *, reused: bool = False) -> bool:
-        """Count a job of a model as done; return False if it was counted before."""
-        if (job.model, job.key) in self._counted:
-            return False
-        self._counted.add((job.model, job.key))
-        self.progress.count(job, outcome, reused=reused)
-        return True
+    def best_setting(self, jobs: Sequence[Job], results: Results) -> dict[str, Any] | None:
+        """Return the setting with the best score, or None and a failure where every one failed."""
+        sign = 1.0 if METRICS[self.comparison.metric].greater_is_better else -1.0
+        best: tuple[tuple[float, float], dict[str, Any]] | None = None
+        errors = []
+        name, concerned = jobs[0].task.model.name, _concerned(jobs[0].task, results)
+        for job in jobs:
+            facts = self.outcomes[job.key].facts
+            if "error" in facts:
+                errors.append(facts["error"])
+                for one in concerned:
+                    one.note(name, f"a setting failed and was passed over: {facts['error']}")
+                continue
+            tie = -float("inf") if facts.get("tie") is None else -facts["tie"]
+            # Equal scores are ordered by the smaller log-loss (or error).
+            rank = (round(sign * facts["score"], _TIE_DIGITS), tie)
+            # The first of equals wins, so the order of the grid is the order of preference.
+            if best is None or rank > best[0]:
+                best = (rank, job.setting)
+        if best is None:
+            for one in concerned:
+                one.failures.setdefault(name, f"every setting failed: {errors[0]}")
+            return None
+        return best[1]
 
     # -- jobs ------------------------------------------------------------------------------
 
-    def _final_job(self, task: FoldTask, setting: dict[str, Any]) -> Job:
+    def setting_jobs(self, task: Task) -> list[Job]:
+        """Return a job for every setting of a task."""
+        splits = self._inner_folds(task)
+        return [self._job(task, setting, splits, "setting") for setting in task.model.settings()]
+
+    def final_job(self, task: Task, setting: dict[str, Any]) -> Job:
+        """Return the job that fits the training rows of a task and predicts its test rows."""
         return self._job(task, setting, [(task.fold.train, task.fold.test)], "final")
 
-    def _job(self, task: FoldTask, setting: dict[str, Any], splits: list[Split], kind: str) -> Job:
+    def _job(self, task: Task, setting: dict[str, Any], splits: list[Split], kind: str) -> Job:
         comparison, model, y = self.comparison, task.model, task.y
-        groups = comparison.plan.inner_groups
+        groups, n_classes = comparison.plan.inner_groups, comparison.n_classes
+        searching = kind == "setting"
         seed = seed_of(comparison, model, task.permutation, task.fold)
-        splits = measured_rows(splits, self._measured[model.views], test=kind == "setting")
-        estimator = model.make(setting, seed, searching=kind == "setting")
-        inner = self._platt_folds(task, estimator) if kind == "final" else []
+        splits = measured_rows(splits, self._measured[model.views], test=searching)
+        estimator = model.make(setting, seed, searching=searching)
+        inner = [] if searching else self._platt_folds(task, estimator)
         more = {"inner": [[np.asarray(part) for part in pair] for pair in inner]} if inner else {}
         key = job_key(
             libraries=libraries(), form=FORM, kind=kind, seed=seed,
@@ -432,25 +425,22 @@ class _Run:
             data=self.fingerprint.of(model.views),
             splits=[[np.asarray(part) for part in pair] for pair in splits],
             labels=[y[np.concatenate(pair)] for pair in splits],
-            n_classes=comparison.n_classes,
-            metric=comparison.metric if kind == "setting" else "",
+            n_classes=n_classes,
+            metric=comparison.metric if searching else "",
             groups=groups, **more,
         )  # fmt: skip
         return Job(
-            key=key, kind=kind, model=model.name, repeat=task.fold.repeat, fold=task.fold.number,
-            permutation=task.permutation, estimator=estimator, y=y, splits=splits,
-            metric=comparison.metric, n_classes=comparison.n_classes, groups=groups,
-            outcome=task.outcome, inner=inner, views=model.views,
-        )  # fmt: skip
+            key, kind, task, setting, seed, splits, comparison.metric, n_classes, groups, inner
+        )
 
-    def _inner_folds(self, task: FoldTask) -> list[Split]:
+    def _inner_folds(self, task: Task) -> list[Split]:
         """Return the inner folds of a task, made once for all models."""
         at = (task.permutation, task.fold.repeat, task.fold.number)
         if at not in self._inner:
             self._inner[at] = self.comparison.plan.inner_folds(task.labels, task.fold)
         return self._inner[at]
 
-    def _platt_folds(self, task: FoldTask, estimator: Any) -> list[Split]:
+    def _platt_folds(self, task: Task, estimator: Any) -> list[Split]:
         """Return folds of the training rows for Platt scaling, where a model needs it."""
         if not needs_platt(estimator, self.comparison.n_classes) or task.permutation:
             return []
@@ -466,6 +456,6 @@ class _Run:
             self.on_progress(self.progress)
 
 
-def _rank(score: float, tie: float | None) -> tuple[float, float]:
-    """Order settings by score, and equal ones by the smaller log-loss (or error)."""
-    return round(score, _TIE_DIGITS), -float("inf") if tie is None else -tie
+def _concerned(task: Task, results: Results) -> list[JobResults]:
+    """Return the results that a task is for: of one outcome, or of all."""
+    return list(results.values()) if task.outcome == ALL else [results[task.outcome]]

@@ -20,8 +20,13 @@ from baldur.evaluation.clinical.decision import (
     shifted,
     usable,
 )
-from baldur.evaluation.clinical.held_out import HeldOutPredictions, Resampled, draw_metric
-from baldur.evaluation.clinical.metric_intervals import rows_behind, scale_of
+from baldur.evaluation.clinical.held_out import (
+    HeldOutPredictions,
+    Resampled,
+    draw_metric,
+    rows_behind,
+    scale_of,
+)
 from baldur.evaluation.metric_table import holm
 from baldur.evaluation.metrics import METRICS
 

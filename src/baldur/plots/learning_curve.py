@@ -1,4 +1,4 @@
-"""Learning curves: scores against the number of training samples, and their extrapolation."""
+"""Learning curves: scores against the number of training samples."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import pandas as pd
 from baldur.evaluation.metrics import METRICS
 from baldur.plots.display import Display
 from baldur.plots.drawing import (
-    banded,
     chosen_models,
-    draw_band,
     empty,
     fit_ticks,
     legend,
@@ -29,25 +27,23 @@ COLUMNS = ["model", "metric", "people", "kind", "estimate", "low", "high"]
 
 
 class LearningCurveDisplay(Display):
-    """Measured scores with intervals, and a fitted curve that extrapolates to more samples.
+    """Measured scores with intervals against the number of training samples.
 
     Parameters
     ----------
     table : DataFrame
-        model, metric, people, kind ("measured", "curve" or "gain"), estimate, low, high; as
-        ``learning_curve.csv`` has it.
+        model, metric, people, kind ("measured"), estimate, low, high; as ``learning_curve.csv``
+        has it.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from baldur.plots import LearningCurveDisplay
-    >>> table = pd.DataFrame({"model": "ridge", "metric": "auc", "people": [40, 80, 160],
-    ...                       "kind": ["measured", "measured", "gain"],
-    ...                       "estimate": [0.7, 0.78, 0.03], "low": [0.6, 0.7, -0.01],
-    ...                       "high": [0.8, 0.86, 0.07]})
-    >>> print(LearningCurveDisplay(table).alt_text)
-    Learning curve of AUC: ridge from 0.7 with 40 samples to 0.78 with 80, an expected change of
-    +0.03 with 80 more.
+    >>> table = pd.DataFrame({"model": "ridge", "metric": "auc", "people": [40, 80],
+    ...                       "kind": "measured", "estimate": [0.7, 0.78], "low": [0.6, 0.7],
+    ...                       "high": [0.8, 0.86]})
+    >>> LearningCurveDisplay(table).alt_text
+    'Learning curve of AUC: ridge from 0.7 with 40 samples to 0.78 with 80.'
     """
 
     @classmethod
@@ -70,7 +66,9 @@ class LearningCurveDisplay(Display):
             table = Results(result).frame("learning_curve")
         if not len(table):
             return cls(pd.DataFrame(columns=COLUMNS))
-        return cls(chosen_models(table, models, "learning curve"))
+        # Older results have fitted curves as well.
+        measured = table[table["kind"] == "measured"]
+        return cls(chosen_models(measured, models, "learning curve"))
 
     @property
     def metric(self) -> str:
@@ -85,25 +83,17 @@ class LearningCurveDisplay(Display):
             return "Learning curve without points: the study did not ask for one."
         said = []
         for line in lines_of(self.table):
-            rows = line.rows[line.rows["kind"] == "measured"].sort_values("people")
+            rows = line.rows.sort_values("people")
             first, last = rows.iloc[0], rows.iloc[-1]
-            text = (
+            said.append(
                 f"{plain(line.name)} from {number(first['estimate'])} with "
                 f"{first['people']:.0f} samples to {number(last['estimate'])} with "
                 f"{last['people']:.0f}"
             )
-            gain = line.rows[line.rows["kind"] == "gain"].sort_values("people")
-            if len(gain):
-                more = gain.iloc[-1]
-                text += (
-                    f", an expected change of {more['estimate']:+.2g} with "
-                    f"{more['people'] - last['people']:.0f} more"
-                )
-            said.append(text)
         return f"Learning curve of {self.metric}: {'; '.join(said)}."
 
     def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
-        """Draw points with intervals, and curves that are dashed where they extrapolate."""
+        """Draw the points of each model with their intervals, joined by a line."""
         lines = lines_of(self.table)
         names, page = [line.name for line in lines], style_of(theme, width)
         height = page.width * 0.62 + legend_height(names, page)
@@ -115,7 +105,7 @@ class LearningCurveDisplay(Display):
             handles = []
             for i, line in enumerate(lines):
                 colour = style.colour(i)
-                points = line.rows[line.rows["kind"] == "measured"]
+                points = line.rows.sort_values("people")
                 x, y, low, high = (
                     points[c].to_numpy(dtype=float) for c in ("people", "estimate", "low", "high")
                 )
@@ -123,20 +113,11 @@ class LearningCurveDisplay(Display):
                 apart = (i - (len(lines) - 1) / 2) * 0.008 * max(float(np.ptp(x)), 1.0)
                 main.vlines(x + apart, low, high, color=colour, linewidth=1.3)
                 (drawn,) = main.plot(
-                    x + apart, y, linestyle="none", marker=style.marker(i), color=colour,
+                    x + apart, y, linewidth=1.4, marker=style.marker(i), color=colour,
                     markersize=6, zorder=3,
                 )  # fmt: skip
                 handles.append(drawn)
-                curve = line.rows[line.rows["kind"] == "curve"].sort_values("people")
-                at, value = (curve[c].to_numpy(dtype=float) for c in ("people", "estimate"))
-                last = float(x.max())
-                main.plot(at[at <= last], value[at <= last], color=colour, linewidth=1.4)
-                main.plot(
-                    at[at >= last], value[at >= last], color=colour, linewidth=1.4, linestyle="--"
-                )
-                if line is banded(lines):
-                    draw_band(main, at, curve["low"], curve["high"], colour)
-            main.set_xlabel("Training samples (dashed: extrapolated)")
+            main.set_xlabel("Training samples")
             main.locator_params(axis="x", integer=True)
             main.set_ylabel(self.metric)
             self._legend(handles, names, style)

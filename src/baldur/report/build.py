@@ -11,17 +11,18 @@ from typing import Any
 from baldur.core.atomic_io import check_writable, write_atomically
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
+from baldur.evaluation.result_files import REPORT
+from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel, calculator_of
-from baldur.report.outcomes import OutcomesResults, outcomes_page
+from baldur.report.outcomes import outcomes_page
 from baldur.report.page import Page, check_extra, render
 from baldur.report.pictures import draw, plans_of
-from baldur.report.results import StudyResults
 from baldur.report.validation import is_validation, open_validation, validation_page
 from baldur.saving import SavedModel, load_model
 from baldur.study.evaluate import EvaluatedStudy
-from baldur.study.write_results import INDEX, REPORT, WrittenOutcomes, index_text
+from baldur.study.write_results import list_page
 
 _MANIFEST = "manifest.json"
 
@@ -75,30 +76,17 @@ def report_folder(
     target = place / REPORT if path is None else _file_at(Path(path))
     if (place / _MANIFEST).is_file():
         _refuse_model(model, place, "a model folder")
-        fitted = FittedModel.of_saved(load_model(place))
-        return _write(target, None, fitted, people, title)
+        return _write(target, None, FittedModel.of_saved(load_model(place)), people, title)
     if is_validation(place):
         _refuse_model(model, place, "the folder of a validation")
         check_extra()
-        page = validation_page(open_validation(place), people, title)
-        return _write_page(target, page)
-    run = StudyResults.from_folder(place)
+        return _write_page(target, validation_page(open_validation(place), people, title))
+    results = Results.read(place)
     added = None if model is None else FittedModel.of_saved(load_model(model))
-    if run.record.get("outcomes"):
-        check_extra()
-        several = OutcomesResults.from_folder(run, place, linked=path is None)
-        written = _write_page(target, outcomes_page(several, added, people, title))
-    else:
-        written = _write(target, run, added, people, title)
+    _write(target, results, added, people, title, linked=path is None)
     if path is None:
-        _list_page(run, place)
-    return written
-
-
-def _list_page(run: StudyResults, folder: Path) -> None:
-    """Write README.txt again: the page is now the file to open first."""
-    names = {one.name for one in folder.iterdir()}
-    write_atomically(folder / INDEX, index_text(run.record.get("title", ""), names).encode())
+        list_page(results)
+    return target
 
 
 def _refuse_model(model: str | Path | None, place: Path, what: str) -> None:
@@ -139,27 +127,17 @@ def report_study(
     'results/report.html'
     >>> folder.cleanup()
     """
-    written = study.written
     added = None if model is None else FittedModel.of_saved(model)
-    if isinstance(written, WrittenOutcomes):
-        check_extra()
-        several = OutcomesResults.from_written(written, study.folder)
-        for one in several.each.values():
-            if one.folder is not None:
-                _write(one.folder / REPORT, one, None, people, None)
-                _list_page(one, one.folder)
-        page = _write_page(study.folder / REPORT, outcomes_page(several, added, people, None))
-        _list_page(several.mean, study.folder)
-        return page
-    run = StudyResults.from_tables(written.tables, written.record, written.grids)
-    run.folder = study.folder
-    page = _write(study.folder / REPORT, run, added, people, None)
-    _list_page(run, study.folder)
+    for results in (*study.results.outcomes.values(), study.results):
+        assert results.folder is not None
+        fitted = added if results is study.results else None
+        page = _write(results.folder / REPORT, results, fitted, people, None, linked=True)
+        list_page(results)
     return page
 
 
 def report_result(
-    result: NestedResult | MultilabelResult | StudyResults,
+    result: NestedResult | MultilabelResult | Results,
     path: str | Path,
     *,
     model: Any = None,
@@ -170,7 +148,7 @@ def report_result(
 
     Parameters
     ----------
-    result : NestedResult, MultilabelResult or StudyResults
+    result : NestedResult, MultilabelResult or Results
         What `nested_cv` returned, or its tables with the record of a study.
     path : str or Path
         HTML file to write.
@@ -201,12 +179,8 @@ def report_result(
         fitted = FittedModel.of_saved(model)
     elif model is not None:
         fitted = FittedModel.of(model)
-    if isinstance(result, MultilabelResult):
-        check_extra()
-        several = OutcomesResults.from_result(result)
-        return _write_page(_file_at(Path(path)), outcomes_page(several, fitted, people, title))
-    run = result if isinstance(result, StudyResults) else StudyResults.from_result(result)
-    return _write(_file_at(Path(path)), run, fitted, people, title)
+    results = result if isinstance(result, Results) else Results(result)
+    return _write(_file_at(Path(path)), results, fitted, people, title)
 
 
 def report_model(
@@ -260,14 +234,20 @@ def _file_at(path: Path) -> Path:
 
 def _write(
     path: Path,
-    run: StudyResults | None,
+    run: Results | None,
     model: FittedModel | None,
     people: str,
     title: str | None,
+    *,
+    linked: bool = False,
 ) -> Path:
+    """Write a page; `linked` says whether it lies in the results folder, beside other pages."""
     check_extra()
     with no_collection():
-        page = make_page(run, model, people, title)
+        if run is not None and run.outcomes:
+            page = outcomes_page(run, model, people, title, linked=linked)
+        else:
+            page = make_page(run, model, people, title)
     return _write_page(path, page)
 
 
@@ -290,7 +270,7 @@ def _write_page(path: Path, page: Page) -> Path:
 
 
 def make_page(
-    run: StudyResults | None, model: FittedModel | None, people: str, title: str | None
+    run: Results | None, model: FittedModel | None, people: str, title: str | None
 ) -> Page:
     """Return facts, figures and calculator of a page."""
     facts = gather_facts(run, model, people=people, title=title)

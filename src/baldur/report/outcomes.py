@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,8 +10,8 @@ import pandas as pd
 from baldur import plots
 from baldur.evaluation.label_matrix import AVERAGE
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.multilabel import MultilabelResult
-from baldur.evaluation.record import record_of
+from baldur.evaluation.result_files import REPORT
+from baldur.evaluation.results import Results
 from baldur.evaluation.results_reader import AGAIN
 from baldur.exceptions import InputError
 from baldur.report.answer import OTHERS, answer_of_run, main_model
@@ -25,125 +24,54 @@ from baldur.report.formatting import Cell, Column, Table, count, listed, short
 from baldur.report.methods import methods_of_run, repeat_of_run
 from baldur.report.page import Page
 from baldur.report.pictures import Plan, draw, latent_plans
-from baldur.report.results import StudyResults
 from baldur.report.sentences import COMPARISON, PREDICTION, SHOWN, Sentence, case_of
 from baldur.report.tables import difference_table, metric_heading, model_table
-from baldur.study.write_results import OUTCOMES, REPORT, WrittenOutcomes, outcome_folders
 
 _MOST_DRAWN = 12
 """Outcomes with figures of their own on the page; the pages of single outcomes have all."""
-_MEAN_TABLES = ("table", "intervals", "differences", "comparisons", "permutation")
-
-
-@dataclass
-class OutcomesResults:
-    """A finished comparison of models for several outcomes."""
-
-    mean: StudyResults  # The mean over outcomes: table, intervals, differences and tests
-    each: dict[str, StudyResults]  # Every outcome
-    links: dict[str, str]  # Addresses of the pages of single outcomes, where there are any
-    intervals: pd.DataFrame  # Of the mean ("*" in the column outcome) and of every outcome
-
-    @classmethod
-    def from_result(cls, result: MultilabelResult) -> OutcomesResults:
-        """Build it from a result in memory."""
-        tables = {
-            "table": result.table(),
-            "intervals": result.intervals(),
-            "differences": result.differences(),
-            "comparisons": result.compare(),
-            "permutation": result.permutation_test(),
-        }
-        each = {name: StudyResults.from_result(one) for name, one in result.results.items()}
-        for name, run in each.items():
-            run.record["outcome"] = name
-        return cls._of(tables, record_of(result), each, {})
-
-    @classmethod
-    def from_written(cls, written: WrittenOutcomes, folder: Path) -> OutcomesResults:
-        """Build it from the tables that were written to a results folder."""
-        places = outcome_folders(list(written.outcomes))
-        each = {}
-        for name, one in written.outcomes.items():
-            each[name] = StudyResults.from_tables(one.tables, one.record, one.grids)
-            each[name].folder = folder / OUTCOMES / places[name]
-        made = cls._of(written.tables, written.record, each, _links(places))
-        made.mean.folder = folder
-        return made
-
-    @classmethod
-    def from_folder(cls, run: StudyResults, folder: Path, *, linked: bool) -> OutcomesResults:
-        """Build it from a results folder."""
-        lacking = {"outcome", "model", "metric"} - set(run.table("intervals"))
-        if lacking:
-            raise InputError(
-                f"{folder / 'intervals.csv'} is missing or damaged, or has no column "
-                f"{min(lacking)!r}. {AGAIN}"
-            )
-        # Names of folders follow from those of the outcomes; none is taken from the file.
-        places = outcome_folders(run.record["outcomes"])
-        each = {
-            name: StudyResults.from_folder(folder / OUTCOMES / place)
-            for name, place in places.items()
-        }
-        tables = {name: run.table(name) for name in _MEAN_TABLES}
-        there = {n: p for n, p in places.items() if (folder / OUTCOMES / p / REPORT).is_file()}
-        made = cls._of(tables, run.record, each, _links(there) if linked else {})
-        made.mean.folder, made.mean.problems = folder, run.problems
-        return made
-
-    @classmethod
-    def _of(
-        cls,
-        tables: Mapping[str, pd.DataFrame],
-        record: dict[str, object],
-        each: dict[str, StudyResults],
-        links: dict[str, str],
-    ) -> OutcomesResults:
-        intervals = tables["intervals"]
-        only = {
-            name: frame[frame["outcome"].astype(str) == AVERAGE].drop(columns="outcome")
-            if "outcome" in frame
-            else frame
-            for name, frame in tables.items()
-        }
-        return cls(StudyResults.from_tables(only, record), each, links, intervals)
-
-
-def _links(places: Mapping[str, str]) -> dict[str, str]:
-    return {name: f"{OUTCOMES}/{place}/{REPORT}" for name, place in places.items()}
 
 
 def outcomes_page(
-    found: OutcomesResults, model: FittedModel | None, people: str, title: str | None
+    run: Results,
+    model: FittedModel | None,
+    people: str,
+    title: str | None,
+    *,
+    linked: bool = False,
 ) -> Page:
-    """Return the page of several outcomes."""
-    run = found.mean
+    """Return the page of several outcomes, with links to the page of each that is there."""
+    lacking = {"outcome", "model", "metric"} - set(_intervals(run))
+    if lacking:
+        raise InputError(
+            f"{Path(run.folder or '') / 'intervals.csv'} is missing or damaged, or has no column "
+            f"{min(lacking)!r}. {AGAIN}"
+        )
     main = main_model(run)
     checks = checks_of_run(run, None)
     outcomes: list[OutcomeFacts] = []
     plans: list[Plan] = []
-    for number, (name, one) in enumerate(found.each.items(), 1):
-        outcomes.append(_outcome(name, number, one, main, found.links.get(name, "")))
+    for number, (name, one) in enumerate(run.outcomes.items(), 1):
+        link = _link(run, one) if linked else ""
+        outcomes.append(_outcome(name, number, one, main, link))
         # What is said of the data once is not said of every outcome again.
         outcomes[-1].checks = [c for c in outcomes[-1].checks if c not in checks]
         if number <= _MOST_DRAWN:
             plans += _plans_of_outcome(one, outcomes[-1])
-    tables = [_counts(found), model_table(run), difference_table(run, main), _by_outcome(found)]
+    tables = [_counts(run), model_table(run), difference_table(run, main), _by_outcome(run)]
     record = run.record
-    n = count(len(found.each), "outcome")
+    n = count(len(run.outcomes), "outcome")
     facts = Facts(
         title=title or str(record.get("title") or "") or f"Comparison of models for {n}",
         lead=lead_of_run(run, n),
         main=main or "",
         classes=run.classes,
-        answer=_answer(found, main, outcomes),
+        answer=_answer(run, main, outcomes),
         checks=checks,
         tables={t.id: t for t in tables if t},
         views=[],
         people=[],
         people_left=0,
-        methods=_methods(found, main),
+        methods=_methods(run, main),
         tripod=[],
         settings=settings_of_run(run),
         versions={str(k): str(v) for k, v in record.get("versions", {}).items()},
@@ -159,8 +87,8 @@ def outcomes_page(
     )
     plans = [
         Plan(
-            "outcomes", "outcomes", f"{_heading(found)} of every outcome",
-            lambda: plots.OutcomesDisplay(found.intervals, metric=_metric(found)), wide=True,
+            "outcomes", "outcomes", f"{_heading(run)} of every outcome",
+            lambda: plots.OutcomesDisplay(_intervals(run), metric=_metric(run)), wide=True,
         ),
         *(latent_plans(model, "outcomes") if model is not None else []),
         *plans,
@@ -169,20 +97,30 @@ def outcomes_page(
     return Page(facts=facts, figures=figures, calculator=Calculator(""), left_figures=left)
 
 
-def _metric(found: OutcomesResults) -> str:
+def _intervals(run: Results) -> pd.DataFrame:
+    """Return the intervals of the mean ("*" in the column outcome) and of every outcome."""
+    return run.table("intervals", every_outcome=True)
+
+
+def _link(run: Results, outcome: Results) -> str:
+    """Return the address of the page of an outcome, or "" where there is none."""
+    if run.folder is None or outcome.folder is None or not (outcome.folder / REPORT).is_file():
+        return ""
+    return (outcome.folder.relative_to(run.folder) / REPORT).as_posix()
+
+
+def _metric(run: Results) -> str:
     """Return the metric that settings were selected by, or the first of the table."""
-    known = list(dict.fromkeys(found.intervals.get("metric", pd.Series(dtype=str)).astype(str)))
-    wanted = str(found.mean.record.get("select_by", ""))
+    known = list(dict.fromkeys(_intervals(run).get("metric", pd.Series(dtype=str)).astype(str)))
+    wanted = str(run.record.get("select_by", ""))
     return wanted if wanted in known or not known else known[0]
 
 
-def _heading(found: OutcomesResults) -> str:
-    return metric_heading(_metric(found))
+def _heading(run: Results) -> str:
+    return metric_heading(_metric(run))
 
 
-def _outcome(
-    name: str, number: int, run: StudyResults, main: str | None, link: str
-) -> OutcomeFacts:
+def _outcome(name: str, number: int, run: Results, main: str | None, link: str) -> OutcomeFacts:
     """Return the short section of one outcome: its answer and its checks."""
     own = main if main in run.finished else main_model(run)
     checks = checks_of_run(run, own)
@@ -190,10 +128,10 @@ def _outcome(
     return OutcomeFacts(f"outcome-{number}", short(name, 80), own or "", answer, checks, link)
 
 
-def _plans_of_outcome(run: StudyResults, facts: OutcomeFacts) -> list[Plan]:
+def _plans_of_outcome(run: Results, facts: OutcomeFacts) -> list[Plan]:
     if not facts.main:
         return []
-    results, models = run.results, [facts.main]
+    results, models = run, [facts.main]
     name = facts.name
     return [
         Plan(
@@ -207,10 +145,8 @@ def _plans_of_outcome(run: StudyResults, facts: OutcomeFacts) -> list[Plan]:
     ]  # fmt: skip
 
 
-def _answer(
-    found: OutcomesResults, main: str | None, outcomes: list[OutcomeFacts]
-) -> list[Sentence]:
-    run, n = found.mean, len(found.each)
+def _answer(run: Results, main: str | None, outcomes: list[OutcomeFacts]) -> list[Sentence]:
+    n = len(run.outcomes)
     question = "Can the outcomes be predicted, on average?"
     if main is None:
         text = "No model finished for every outcome, so there is no mean. The reasons are below."
@@ -234,25 +170,25 @@ def _answer(
     return made
 
 
-def _counts(found: OutcomesResults) -> Table:
+def _counts(run: Results) -> Table:
     columns = [Column("Outcome", numeric=False), Column("Yes"), Column("No"), Column("Share")]
     table = Table("participants", "People with each outcome", columns)
-    for name, run in found.each.items():
-        if "label" not in run.people:
+    for name, one in run.outcomes.items():
+        if "label" not in one.people:
             continue
-        labels = run.people["label"].astype(str)
-        yes, total = int((labels == run.classes[-1]).sum()), len(labels)
+        labels = one.people["label"].astype(str)
+        yes, total = int((labels == one.classes[-1]).sum()), len(labels)
         cells = [Cell.name(name), Cell.whole(yes), Cell.whole(total - yes)]
         table.add([*cells, Cell.share(yes / total if total else float("nan"))])
     return table
 
 
-def _by_outcome(found: OutcomesResults) -> Table:
+def _by_outcome(run: Results) -> Table:
     """Return one metric of every model for the mean and for every outcome."""
-    frame, metric = found.intervals, _metric(found)
-    models = [m for m in found.mean.record.get("models", []) if m in set(frame["model"])]
+    frame, metric = _intervals(run), _metric(run)
+    models = [m for m in run.record.get("models", []) if m in set(frame["model"])]
     columns = [Column("Outcome", numeric=False), *(Column(short(m)) for m in models)]
-    caption = f"{_heading(found)} of every outcome, with 95 % intervals"
+    caption = f"{_heading(run)} of every outcome, with 95 % intervals"
     table = Table("outcomes", caption, columns)
     for outcome in dict.fromkeys(frame["outcome"].astype(str)):
         rows = frame[frame["outcome"].astype(str) == outcome]
@@ -270,18 +206,16 @@ def _by_outcome(found: OutcomesResults) -> Table:
     return table
 
 
-def _methods(found: OutcomesResults, main: str | None) -> str:
+def _methods(run: Results, main: str | None) -> str:
     """Return the paragraph of a comparison, with what several outcomes add."""
-    run = found.mean
     apart = [
         short(row["model"])
         for row in run.table("table").to_dict("records")
         if "one outcome at a time" in str(row.get("note", ""))
     ]
     joint = [short(m) for m in run.record.get("models", []) if short(m) not in apart]
-    text = (
-        f"There were {len(found.each)} yes/no outcomes: {listed(list(map(short, found.each)), 20)}."
-    )
+    names = listed(list(map(short, run.outcomes)), 20)
+    text = f"There were {len(run.outcomes)} yes/no outcomes: {names}."
     if joint:
         text += f" {listed(joint, 20)} predicted all of them together."
     if apart:
@@ -292,5 +226,5 @@ def _methods(found: OutcomesResults, main: str | None) -> str:
         "outcomes are unweighted; their intervals come from resamples of people with all their "
         "outcomes."
     )
-    added = any(len(one.table("added_value")) for one in found.each.values())
+    added = any(len(one.table("added_value")) for one in run.outcomes.values())
     return f"{text} {methods_of_run(run, main, added=added)}"

@@ -92,7 +92,7 @@ def plans_of(run: StudyResults | None, main: str | None, model: FittedModel | No
 
 
 def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
-    results, classes = run.results, run.classes
+    results, classes = run, run.classes
     name, few = short(main), _shown_models(run, main)
     some = _left_out(run, few)
     curves = [
@@ -179,7 +179,7 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
 
 def validation_plans(run: StudyResults, main: str) -> list[Plan]:
     """Return the figures of a validation, in their order."""
-    results, few = run.results, [main]
+    results, few = run, [main]
     made = []
     if run.classes:
         made += [

@@ -91,8 +91,8 @@ def open_validation(folder: Path) -> StudyResults:
             f"predictions.csv has {record['people']:,} people, but the figures in intervals.csv "
             f"rest on {measured:,}: one of the files is incomplete."
         )
-    made = StudyResults.from_tables(tables, record)
-    made.folder, made.problems = folder, problems
+    made = StudyResults(folder=folder, tables=tables, record=record)
+    made.problems = problems
     return made
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from baldur.evaluation import NestedResult
-from baldur.evaluation.clinical import Draws
+from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.report.formatting import count, decimals, in_words, listed, number
 from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
 
@@ -41,7 +41,7 @@ def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> list[
     Examples
     --------
     >>> import numpy as np
-    >>> from baldur.evaluation.clinical import Bootstrap
+    >>> from baldur.evaluation.clinical.bootstrap import Bootstrap
     >>> from baldur.reproduction.evidence import simultaneous_differences
     >>> rng = np.random.default_rng(0)
     >>> boot, scores = Bootstrap(np.arange(50)), rng.normal(size=(3, 50))

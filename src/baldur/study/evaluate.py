@@ -18,27 +18,20 @@ from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.jobs import Shard
 from baldur.evaluation.learning_curve import run_learning_curve
 from baldur.evaluation.nested import run_comparison, run_outcomes
+from baldur.evaluation.result_files import JOBS, LOG, RESULT_FILES
+from baldur.evaluation.results import Results
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
 from baldur.study.data import read_study
 from baldur.study.output_folder import Log, claim_folder, results_folder
-from baldur.study.write_results import (
-    JOBS,
-    LOG,
-    RESULT_FILES,
-    WrittenOutcomes,
-    WrittenResults,
-    remove_outcomes,
-    write_outcomes,
-    write_results,
-)
+from baldur.study.write_results import write_results
 
 
 @dataclass
 class EvaluatedStudy:
-    """A finished study: its result, its folder, the tables written there, and notes.
+    """A finished study: its result, its folder, the tables of that folder, and notes.
 
     Examples
     --------
@@ -55,7 +48,7 @@ class EvaluatedStudy:
 
     result: NestedResult | MultilabelResult
     folder: Path
-    written: WrittenResults | WrittenOutcomes
+    results: Results
     notes: list[str] = field(default_factory=list)
 
 
@@ -183,15 +176,10 @@ def evaluate_study(
         "notes_on_data": list(found.notes),
         "left_out": found.left_out,
     }
-    written: WrittenResults | WrittenOutcomes
-    if isinstance(result, MultilabelResult):
-        written = write_outcomes(result, folder, config, found.subgroups, findings)
-    else:
-        remove_outcomes(folder)
-        written = write_results(result, folder, config, found.subgroups, learned, findings)
+    results = write_results(result, folder, config, found.subgroups, learned, findings)
     missing = result.added_value_missing
     if missing:
         found.notes.append(f"Added value: {missing.rstrip('.')}")
         log(f"note: {found.notes[-1]}")
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
-    return EvaluatedStudy(result, folder, written, found.notes)
+    return EvaluatedStudy(result, folder, results, found.notes)

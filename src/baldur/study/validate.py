@@ -21,6 +21,7 @@ from baldur.evaluation.formatting import fixed
 from baldur.evaluation.label_matrix import NO_YES, yes_or_no
 from baldur.evaluation.metric_table import fold_scores
 from baldur.evaluation.metrics import default_metrics
+from baldur.evaluation.result_files import OUTCOMES, REPORT
 from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.validation import Recalibrated, predictor_shift, recalibrate
 from baldur.exceptions import InputError
@@ -33,7 +34,6 @@ from baldur.study.fit import features_used, predictions_of, shift_in_notes
 from baldur.study.new_samples import read_new_samples
 from baldur.study.output_folder import Log, claim_folder, results_folder
 from baldur.study.samples import find_label
-from baldur.study.write_results import OUTCOMES, REPORT
 from baldur.views import MultiView
 from baldur.views.validate import counted
 

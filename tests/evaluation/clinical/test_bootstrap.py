@@ -7,8 +7,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from baldur.evaluation import METRICS, metric_differences, metric_intervals
-from baldur.evaluation.clinical import Bootstrap, Draws, bootstrap
-from baldur.evaluation.clinical.bootstrap import wilson
+from baldur.evaluation.clinical import bootstrap
+from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws, wilson
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table
 

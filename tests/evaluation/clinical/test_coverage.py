@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from baldur.evaluation.clinical import Bootstrap, calibration_line, net_benefit
+from baldur.evaluation import net_benefit
+from baldur.evaluation.clinical.bootstrap import Bootstrap
+from baldur.evaluation.clinical.calibration import calibration_line
 from baldur.evaluation.metrics import weighted_auc
 from evaluation.clinical.cohorts import cohort
 

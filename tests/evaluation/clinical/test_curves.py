@@ -9,11 +9,13 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from baldur.evaluation.clinical import curve_areas, precision_recall_curves, roc_curves
 from baldur.evaluation.clinical.curves import (
     GRID,
     average_precision,
+    curve_areas,
     precision_at,
+    precision_recall_curves,
+    roc_curves,
     sensitivity_at,
 )
 from evaluation.clinical.cohorts import cohort, table

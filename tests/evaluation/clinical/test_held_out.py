@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from baldur.evaluation import evaluate_predictions, metric_intervals, subgroup_measures
-from baldur.evaluation.clinical import read_held_out
+from baldur.evaluation.clinical.held_out import read_held_out
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -16,43 +14,17 @@ from baldur.evaluation import (
     nested_cv,
     people_needed,
 )
-from baldur.evaluation.clinical import r2_of_auc
 from baldur.evaluation.clinical.learning_curves import (
-    fit_power_law,
     minimum_people,
     minimum_people_regression,
-    power_law,
+    r2_of_auc,
 )
 from baldur.evaluation.splits import FoldPlan
 from baldur.exceptions import InputError
-from evaluation.clinical.cohorts import table
+from evaluation.clinical.cohorts import cohort, table
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.floats(0.6, 1.0), st.floats(0.0, 5.0), st.sampled_from([0.5, 1.0, 1.5]))
-def test_a_power_law_is_found_again(a, b, c):
-    people = np.array([40.0, 80.0, 120.0, 200.0])
-    scores = power_law(np.array([[a, b, c]]), people)
-    found = fit_power_law(people, scores, np.ones(4), best=1.0)
-    np.testing.assert_allclose(power_law(found, people), scores, atol=1e-7)
-    later = np.array([300.0, 1000.0])
-    truth = power_law(np.array([[a, b, c]]), later)
-    np.testing.assert_allclose(power_law(found, later), truth, atol=1e-6)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4))
-def test_any_scores_give_a_rising_law_below_perfection(scores):
-    people = np.array([30.0, 50.0, 70.0, 100.0])
-    found = fit_power_law(people, np.array([scores]), np.ones(4), best=1.0)
-    a, b, _ = found[0]
-    assert b >= 0
-    assert a <= 1
-    curve = power_law(found, np.array([30.0, 100.0, 500.0, 5000.0]))[0]
-    assert (np.diff(curve) >= 0).all()
-
-
-def test_more_people_help_where_they_do_and_not_where_they_do_not():
+def test_scores_rise_and_losses_fall_where_more_people_help():
     """Simulated predictions that sharpen with training people, and others that do not."""
     rng = np.random.default_rng(0)
     odds = rng.normal(size=400) * 1.5
@@ -62,30 +34,24 @@ def test_more_people_help_where_they_do_and_not_where_they_do_not():
         n: table(events, expit(odds + 25 / np.sqrt(n) * noise), expit(odds + noise))
         for n in (50, 100, 200, 400)
     }
-    found = learning_curves(by_people, "auc", more=(400,))
-    gains = found[found["kind"] == "gain"].set_index("model")
-    assert gains.loc["m0", "low"] > 0.01
-    assert gains.loc["m1", "estimate"] == pytest.approx(0, abs=1e-9)
-    curve = found.query("kind == 'curve' and model == 'm0' and people == 800").iloc[0]
-    later = metric_intervals(
-        table(events, expit(odds + 25 / np.sqrt(800) * noise)), metrics=["auc"]
-    )
-    assert curve["low"] <= later["estimate"].item() <= curve["high"]
+    found = learning_curves(by_people, "auc")
+    assert set(found["kind"]) == {"measured"}
+    rising, level = (found.loc[found["model"] == m, "estimate"] for m in ("m0", "m1"))
+    assert (np.diff(rising) > 0).all()
+    assert level.nunique() == 1
+    losses = learning_curves(by_people, "brier")
+    assert (np.diff(losses.loc[losses["model"] == "m0", "estimate"]) < 0).all()
 
 
-def test_losses_fall():
-    rng = np.random.default_rng(1)
-    odds = rng.normal(size=200) * 2
-    events = rng.uniform(size=200) < expit(odds)
-    by_people = {
-        n: table(events, expit(odds + 20 / np.sqrt(n) * rng.normal(size=200)))
-        for n in (40, 80, 160)
-    }
-    found = learning_curves(by_people, "brier")
-    curve = found[found["kind"] == "curve"]["estimate"].to_numpy()
-    assert (np.diff(curve) <= 0).all()
-    assert (curve >= 0).all()
-    assert (found[found["kind"] == "gain"]["estimate"] <= 0).all()
+def test_measured_scores_are_those_of_the_predictions():
+    """A point of the curve has the estimate and the interval of the same predictions alone."""
+    events, p = cohort(120)
+    by_people = {n: table(events, p ** (30 / n)) for n in (30, 60, 90)}
+    found = learning_curves(by_people, "brier").set_index("people")
+    for n, predictions in by_people.items():
+        alone = metric_intervals(predictions, metrics=["brier"]).iloc[0]
+        for column in ("estimate", "low", "high"):
+            assert found.loc[n, column] == alone[column]
 
 
 def test_parts_lie_within_parts_and_keep_classes_and_groups():

@@ -14,7 +14,7 @@ from baldur.evaluation import (
     subgroup_measures,
     threshold_measures,
 )
-from baldur.evaluation.clinical import curve_areas, precision_recall_curves, roc_curves
+from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
 from baldur.evaluation.clinical.held_out import Resampled
 from baldur.exceptions import InputError
 

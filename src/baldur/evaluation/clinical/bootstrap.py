@@ -46,19 +46,7 @@ def wilson(share: np.ndarray, count: np.ndarray, level: float) -> tuple[np.ndarr
 
 @dataclass(frozen=True)
 class Draws:
-    """A statistic on the sample and on every resample.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from baldur.evaluation.clinical import Bootstrap
-    >>> x = np.arange(50.0)
-    >>> mean = Bootstrap(np.arange(50)).run(lambda w: w @ x / w.sum(axis=1))
-    >>> float(mean.estimate), mean.resampled.shape
-    (24.5, (2000,))
-    >>> [round(float(end), 1) for end in mean.interval()]
-    [20.3, 28.7]
-    """
+    """A statistic on the sample and on every resample."""
 
     estimate: np.ndarray  # On the sample
     resampled: np.ndarray  # (resamples, ...); NaN where a resample does not define it
@@ -112,6 +100,16 @@ class Draws:
             low, high = self._at_the_best(low, high, 0.0 if scale == "log" else 1.0)
         unknown = ~np.isfinite(self.estimate)
         return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
+
+    def columns(
+        self,
+        names: tuple[str, str, str],
+        scale: str = "identity",
+        count: float | np.ndarray | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Return the estimate and both ends of its interval as columns of a table."""
+        values = (self.estimate, *self.interval(scale, count))
+        return dict(zip(names, map(np.atleast_1d, values), strict=True))
 
     def _scale(self, scale: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if scale == "logit":
@@ -191,16 +189,6 @@ class Bootstrap:
     """People or groups drawn with replacement.
 
     Shapes: units (n_people,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from baldur.evaluation.clinical import Bootstrap
-    >>> family = np.array([0, 0, 1, 1, 2, 2])
-    >>> boot = Bootstrap(family, resamples=100)
-    >>> weights = next(boot.blocks())
-    >>> weights.shape, bool((weights[:, 0] == weights[:, 1]).all())
-    ((100, 6), True)
     """
 
     def __init__(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Unpack
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 from sklearn.isotonic import IsotonicRegression
 
-from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     HeldOutPredictions,
     Resampled,
+    Rows,
+    Statistic,
     resample,
 )
 from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log_odds
@@ -91,17 +92,7 @@ NO_PROBABILITIES = "calibration needs probabilities, which this model does not g
 
 
 class BrierParts(NamedTuple):
-    """Brier score = miscalibration - discrimination + uncertainty.
-
-    Examples
-    --------
-    >>> from baldur.evaluation.clinical.calibration import brier_parts
-    >>> parts = brier_parts([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1])
-    >>> round(parts.brier, 3)
-    0.21
-    >>> round(parts.miscalibration - parts.discrimination + parts.uncertainty, 3)
-    0.21
-    """
+    """Brier score = miscalibration - discrimination + uncertainty."""
 
     brier: float
     miscalibration: float
@@ -117,22 +108,9 @@ def calibration_line(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return calibration in the large and the calibration slope.
 
-    The intercept is a in log odds(truth) = a + log odds(proba), zero where as many events happen
-    as were predicted. The slope is b in log odds(truth) = c + b log odds(proba), below one where
-    predictions are too extreme.
+    The slope is below one where predictions are too extreme.
 
     Shapes: proba (n,), truth (n,), weights (k, n); returns intercept, slope (k,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from baldur.evaluation.clinical.calibration import calibration_line
-    >>> truth = np.array([0, 0, 0, 1, 0, 1, 1, 1])
-    >>> for proba in ([0.25, 0.75], [0.1, 0.9]):  # calibrated, too extreme
-    ...     _, slope = calibration_line(np.repeat(proba, 4), truth)
-    ...     print(f"{slope[0]:.2f}")
-    1.00
-    0.50
     """
     weights = np.ones((1, len(truth))) if weights is None else weights
     x, y = log_odds(np.asarray(proba, dtype=float)), np.asarray(truth, dtype=float)
@@ -190,15 +168,6 @@ def brier_parts(proba: np.ndarray, truth: np.ndarray) -> BrierParts:
     ----------
     T. Dimitriadis, T. Gneiting and A. I. Jordan, "Stable reliability diagrams for probabilistic
     classifiers", PNAS 118 (2021).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from baldur.evaluation.clinical.calibration import brier_parts
-    >>> truth = np.array([0, 0, 0, 1, 0, 1, 1, 1])
-    >>> parts = brier_parts(np.repeat([0.1, 0.9], 4), truth)
-    >>> {name: round(value, 4) for name, value in parts._asdict().items()}
-    {'brier': 0.21, 'miscalibration': 0.0225, 'discrimination': 0.0625, 'uncertainty': 0.25}
     """
     proba, truth = np.asarray(proba, dtype=float), np.asarray(truth, dtype=float)
     best = IsotonicRegression(out_of_bounds="clip").fit(proba, truth).predict(proba)
@@ -246,31 +215,31 @@ def calibration_measures(
     >>> found.loc[["intercept", "slope", "brier"], "estimate"].round(2).abs().to_dict()
     {'intercept': 0.0, 'slope': 0.5, 'brier': 0.21}
     """
-    sample = resample(predictions, **bootstrap)
-    rows: list[tuple[object, ...]] = []
-    nan = float("nan")
-    for model, one in sample.models.items():
-        for name, target in targets_of(one):
-            if one.classes and not one.has_proba:
-                rows.append((model, name, "slope", nan, nan, nan, NO_PROBABILITIES))
-                continue
-            for measure, draws, scale in _drawn(one, sample.boot, target):
-                low, high = draws.interval(scale)
-                value = float(draws.estimate)
-                note = SEPARATED if measure == "slope" and np.isinf(value) else one.mark
-                rows.append((model, name, measure, value, float(low), float(high), note))
-            if target is None:
-                continue
-            # Resampling inflates what isotonic regression gains, so the parts have no intervals.
-            parts = np.mean(
-                [brier_parts(*pairs(p, target))[1:] for _, p in one.repeats], axis=0
-            ).tolist()
-            rows += [
-                (model, name, measure, value, nan, nan, one.mark)
-                for measure, value in zip(BrierParts._fields[1:], parts, strict=True)
-            ]
     columns = ["model", "class", "measure", "estimate", "low", "high", "note"]
-    return pd.DataFrame(rows, columns=columns)
+    table = resample(predictions, **bootstrap).table(_measures, columns)
+    separated = (table["measure"] == "slope") & np.isinf(table["estimate"].astype(float))
+    table["note"] = table["note"].mask(separated, SEPARATED)
+    return table
+
+
+def _measures(held: HeldOutPredictions) -> Iterator[Rows]:
+    for name, target in held.targets:
+        known = {"class": name, "low": np.nan, "high": np.nan, "note": held.mark}
+        if held.classes and not held.has_proba:
+            yield {**known, "measure": "slope", "estimate": [np.nan], "note": NO_PROBABILITIES}
+            continue
+        yield from calibration_statistics(held, target, **{"class": name, "note": held.mark})
+        if target is None:
+            continue
+
+        def brier(p: Predicted, weights: np.ndarray, target: int = target) -> np.ndarray:
+            predicted, observed = pairs(p, target)
+            return weights @ (predicted - observed) ** 2 / weights.sum(axis=1)
+
+        yield Statistic(brier, {"class": name, "measure": "brier", "note": held.mark}, "logit")
+        # Resampling inflates what isotonic regression gains, so the parts have no intervals.
+        parts = np.mean([brier_parts(*pairs(p, target))[1:] for _, p in held.repeats], axis=0)
+        yield {**known, "measure": list(BrierParts._fields[1:]), "estimate": parts}
 
 
 def calibration_curves(
@@ -306,26 +275,29 @@ def calibration_curves(
     >>> curve[["predicted", "observed"]].round(2).to_numpy().tolist()
     [[0.01, 0.0], [0.5, 0.24], [0.99, 0.99]]
     """
-    sample = resample(predictions, **bootstrap)
-    parts = []
-    for model, one in sample.models.items():
-        if one.classes and not one.has_proba:
-            continue
-        for name, target in targets_of(one):
-            everything = np.concatenate([pairs(p, target).predicted for _, p in one.repeats])
+
+    def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
+        for name, target in held.targets if held.has_proba or not held.classes else ():
+            everything = np.concatenate([pairs(p, target).predicted for _, p in held.repeats])
             ends = np.quantile(everything, [_CURVE_TAIL, 1 - _CURVE_TAIL])
             grid = np.unique(np.linspace(ends[0], ends[1], points))
-            draws = held_curve(one, sample.boot, target, grid)
-            near = Smoother(pairs(one.repeats[0][1], target).predicted, grid).neighbours
-            low, high = draws.interval("identity" if target is None else "logit", near)
-            parts.append(
-                pd.DataFrame(
-                    {"model": model, "class": name, "predicted": grid,
-                     "observed": draws.estimate, "low": low, "high": high}
-                )
-            )  # fmt: skip
+            near = Smoother(pairs(held.repeats[0][1], target).predicted, grid).neighbours
+
+            def curve(
+                p: Predicted,
+                weights: np.ndarray,
+                target: int | None = target,
+                grid: np.ndarray = grid,
+            ) -> np.ndarray:
+                predicted, observed = pairs(p, target)
+                smooth = Smoother(predicted, grid).curve(observed, weights)
+                return smooth if target is None else np.clip(smooth, 0.0, 1.0)
+
+            scale = "identity" if target is None else "logit"
+            yield Statistic(curve, {"class": name, "predicted": grid}, scale, near)
+
     columns = ["model", "class", "predicted", "observed", "low", "high"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    return resample(predictions, **bootstrap).table(statistics, columns, "observed")
 
 
 class Pairs(NamedTuple):
@@ -342,31 +314,22 @@ def pairs(p: Predicted, target: int | None) -> Pairs:
     return Pairs(p.proba[:, target], (p.truth == target).astype(float))
 
 
-def targets_of(held: HeldOutPredictions) -> Iterator[tuple[str, int | None]]:
-    """Yield the targets to evaluate: the positive class, each of several classes, or the number."""
-    if not held.classes:
-        yield "", None
-    elif len(held.classes) == 2:
-        yield held.classes[1], 1
-    else:
-        yield from ((name, c) for c, name in enumerate(held.classes))
+def calibration_statistics(
+    held: HeldOutPredictions, target: int | None, **names: Any
+) -> Iterable[Statistic]:
+    """Return intercept and slope, and the integrated calibration index, of a class or a number."""
 
+    def line(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        fit = _straight_line if target is None else calibration_line
+        return np.stack(fit(*pairs(p, target), weights), axis=1)
 
-def line_draws(held: HeldOutPredictions, boot: Bootstrap, target: int | None) -> Draws:
-    """Return intercept and slope on the sample and every resample, as (..., 2)."""
+    def index(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        return integrated_calibration_index(*pairs(p, target), weights)
 
-    def both(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        predicted, observed = pairs(p, target)
-        if target is None:
-            return np.stack(_straight_line(predicted, observed, weights), axis=1)
-        return np.stack(calibration_line(predicted, observed, weights), axis=1)
-
-    return held.draw(boot, both)
-
-
-def index_draws(held: HeldOutPredictions, boot: Bootstrap, target: int | None) -> Draws:
-    """Return the integrated calibration index on the sample and every resample."""
-    return held.draw(boot, lambda p, w: integrated_calibration_index(*pairs(p, target), w))
+    return (
+        Statistic(line, {"measure": ["intercept", "slope"], **names}),
+        Statistic(index, {"measure": "ici", **names}, "log"),
+    )
 
 
 def _straight_line(
@@ -378,32 +341,3 @@ def _straight_line(
     spread = weights @ (x * x) - (weights @ x) ** 2 / total
     both = weights @ (x * y) - (weights @ x) * (weights @ y) / total
     return intercept, np.divide(both, spread, out=np.full(len(total), np.nan), where=spread > 0)
-
-
-def _drawn(
-    held: HeldOutPredictions, boot: Bootstrap, target: int | None
-) -> Iterator[tuple[str, Draws, str]]:
-    line = line_draws(held, boot, target)
-    for j, measure in enumerate(("intercept", "slope")):
-        yield measure, line.part(j), "identity"
-    yield "ici", index_draws(held, boot, target), "log"
-    if target is not None:
-
-        def brier(p: Predicted, weights: np.ndarray) -> np.ndarray:
-            predicted, observed = pairs(p, target)
-            return weights @ (predicted - observed) ** 2 / weights.sum(axis=1)
-
-        yield "brier", held.draw(boot, brier), "logit"
-
-
-def held_curve(
-    held: HeldOutPredictions, boot: Bootstrap, target: int | None, grid: np.ndarray
-) -> Draws:
-    """Return the smooth curve on a grid, on the sample and every resample."""
-
-    def curve(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        predicted, observed = pairs(p, target)
-        found = Smoother(predicted, grid).curve(observed, weights)
-        return found if target is None else np.clip(found, 0.0, 1.0)
-
-    return held.draw(boot, curve)

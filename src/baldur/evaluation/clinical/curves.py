@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.calibration import targets_of
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     HeldOutPredictions,
     Resampled,
+    Statistic,
     resample,
 )
 from baldur.evaluation.metrics import Predicted, weighted_auc
 
 GRID = np.round(np.linspace(0.0, 1.0, 101), 2)
 """Where curves are read: finer than any line is thick."""
-
-Statistic = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 # -- on arrays -------------------------------------------------------------------------------
@@ -111,70 +109,41 @@ def average_precision(
 
 
 def roc_curves(
-    predictions: pd.DataFrame | Resampled,
-    **bootstrap: Unpack[BootstrapOptions],
+    predictions: pd.DataFrame | Resampled, **bootstrap: Unpack[BootstrapOptions]
 ) -> pd.DataFrame:
-    """Give the ROC curve of every model with its pointwise band.
+    """Return the sensitivity of every model at each false-positive rate, with its pointwise band.
 
-    With more than two classes each is judged against the rest. Curves of several repeats are
-    averaged at each false-positive rate.
-
-    Parameters
-    ----------
-    predictions : DataFrame or Resampled
-        As ``predictions.csv``; see `read_held_out` for the columns.
-    **bootstrap
-        classes, resamples, level and random_state, as in `Resampled`.
-
-    Returns
-    -------
-    DataFrame
-        model, class, false_positive_rate, sensitivity, low, high; no rows in regression.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from baldur.evaluation.clinical import roc_curves
-    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
-    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
-    >>> curve = roc_curves(table)
-    >>> at = curve.set_index("false_positive_rate")["sensitivity"]
-    >>> at.loc[[0.0, 0.5, 1.0]].tolist()
-    [0.5, 1.0, 1.0]
+    There is one curve for the positive class, or for each of several classes against the rest.
     """
-    sample = resample(predictions, **bootstrap)
-    return _frame(sample, sensitivity_at, ("false_positive_rate", "sensitivity"))
+
+    def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
+        for name, target in _ranked_classes(held):
+            height = _of_ranks(partial(sensitivity_at, GRID), target)
+            cases = float(np.sum(held.truth[held.members] == target))
+            yield Statistic(height, {"class": name, "false_positive_rate": GRID}, "logit", cases)
+
+    columns = ["model", "class", "false_positive_rate", "sensitivity", "low", "high"]
+    return resample(predictions, **bootstrap).table(statistics, columns, "sensitivity")
 
 
 def precision_recall_curves(
-    predictions: pd.DataFrame | Resampled,
-    **bootstrap: Unpack[BootstrapOptions],
+    predictions: pd.DataFrame | Resampled, **bootstrap: Unpack[BootstrapOptions]
 ) -> pd.DataFrame:
-    """Give the precision of every model at each sensitivity, with its pointwise band.
+    """Return the precision of every model at each sensitivity, with its pointwise band.
 
-    Parameters
-    ----------
-    predictions, **bootstrap
-        As in `roc_curves`.
-
-    Returns
-    -------
-    DataFrame
-        model, class, sensitivity, precision, low, high, prevalence (share of the class, the
-        precision of chance); no rows in regression.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from baldur.evaluation.clinical import precision_recall_curves
-    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
-    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
-    >>> curve = precision_recall_curves(table).set_index("sensitivity")
-    >>> curve.loc[[0.5, 1.0], "precision"].round(2).tolist()
-    [1.0, 0.67]
+    The prevalence of the class is the precision of chance.
     """
-    sample = resample(predictions, **bootstrap)
-    return _frame(sample, precision_at, ("sensitivity", "precision"))
+
+    def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
+        for name, target in _ranked_classes(held):
+            height = _of_ranks(partial(precision_at, GRID), target)
+            cases = float(np.sum(held.truth[held.members] == target))
+            names: dict[str, Any] = {"class": name, "sensitivity": GRID}
+            names["prevalence"] = held.share(target)
+            yield Statistic(height, names, "logit", cases)
+
+    columns = ["model", "class", "sensitivity", "precision", "low", "high", "prevalence"]
+    return resample(predictions, **bootstrap).table(statistics, columns, "precision")
 
 
 def curve_areas(
@@ -183,82 +152,49 @@ def curve_areas(
     measures: Sequence[str] = ("auc", "average_precision"),
     **bootstrap: Unpack[BootstrapOptions],
 ) -> pd.DataFrame:
-    """Give the area under both curves of every model and class, with intervals.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from baldur.evaluation.clinical import curve_areas
-    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
-    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
-    >>> curve_areas(table)[["measure", "estimate", "low", "high"]].round(2)
-                 measure  estimate   low  high
-    0                auc      0.83  0.73   0.9
-    1  average_precision      0.83  0.73   0.9
-    """
-    sample = resample(predictions, **bootstrap)
+    """Return the area under both curves of every model and class, with intervals."""
     areas = {"auc": weighted_auc, "average_precision": average_precision}
-    rows = []
-    for model, one in sample.models.items():
-        for name, target in _usable(one):
+
+    def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
+        for name, target in _ranked_classes(held):
             # As for the AUC of the table: scores of exactly 1 rest on the smaller side.
-            share = one.truth[one.members] == target
-            count = float(min(share.sum(), (~share).sum()))
+            is_class = held.truth[held.members] == target
+            count = float(min(is_class.sum(), (~is_class).sum()))
             for measure in measures:
-                draws = one.draw(sample.boot, _by_values(areas[measure], target))
-                low, high = draws.interval("logit", count)
-                rows.append((model, name, measure, float(draws.estimate), float(low), float(high)))
+                area = _of_ranks(areas[measure], target)
+                yield Statistic(area, {"class": name, "measure": measure}, "logit", count)
+
     columns = ["model", "class", "measure", "estimate", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
+    return resample(predictions, **bootstrap).table(statistics, columns)
 
 
-def _by_values(
+def _of_ranks(
     statistic: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray], target: int
 ) -> Callable[[Predicted, np.ndarray], np.ndarray]:
-    """Turn a statistic of values and truth into one of predictions."""
+    """Return a statistic of scores and truth as one of predictions."""
 
-    def of(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        values = _values(p, target)
-        if values is None:
+    def of_predictions(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        scores = _class_scores(p, target)
+        if scores is None:
             raise TypeError("expected only models that have scores")
-        return statistic(values, p.truth == target, weights)
+        return statistic(scores, p.truth == target, weights)
 
-    return of
+    return of_predictions
 
 
-def _values(p: Predicted, target: int) -> np.ndarray | None:
+def _class_scores(p: Predicted, target: int) -> np.ndarray | None:
     """Return what ranks people by one class; a margin before a probability, as for the AUC."""
-    values = p.margin if p.margin is not None else p.proba
-    if values is None or not np.isfinite(values).all():
+    scores = p.margin if p.margin is not None else p.proba
+    if scores is None or not np.isfinite(scores).all():
         return None
-    return values if values.ndim == 1 else values[:, target]
+    return scores if scores.ndim == 1 else scores[:, target]
 
 
-def _usable(held: HeldOutPredictions) -> Iterator[tuple[str, int]]:
-    for name, target in targets_of(held):
-        if target is None or any(_values(p, target) is None for _, p in held.repeats):
+def _ranked_classes(held: HeldOutPredictions) -> Iterator[tuple[str, int]]:
+    """Yield the classes for which a model has scores of people inside and outside."""
+    for name, target in held.targets:
+        if target is None or any(_class_scores(p, target) is None for _, p in held.repeats):
             continue
-        seen = held.truth[held.members] == target
-        if seen.any() and not seen.all():
+        is_class = held.truth[held.members] == target
+        if is_class.any() and not is_class.all():
             yield name, target
-
-
-def _frame(sample: Resampled, statistic: Statistic, names: tuple[str, str]) -> pd.DataFrame:
-    columns = ["model", "class", *names, "low", "high"]
-    with_prevalence = names[1] == "precision"
-    parts = []
-    for model, one in sample.models.items():
-        for name, target in _usable(one):
-            draws = one.draw(sample.boot, _by_values(partial(statistic, GRID), target))
-            cases = one.truth[one.members] == target
-            low, high = draws.interval("logit", float(cases.sum()))
-            part = pd.DataFrame(
-                {"model": model, "class": name, names[0]: GRID, names[1]: draws.estimate,
-                 "low": low, "high": high}
-            )  # fmt: skip
-            if with_prevalence:
-                part["prevalence"] = float(cases.mean())
-            parts.append(part)
-    if with_prevalence:
-        columns.append("prevalence")
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)

@@ -8,18 +8,19 @@ controls are weighted anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Unpack
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     HeldOutPredictions,
     Resampled,
+    Statistic,
+    long_table,
     resample,
 )
 from baldur.evaluation.clinical.logistic_fit import log_odds
@@ -28,6 +29,8 @@ from baldur.exceptions import InputError
 
 THRESHOLDS = np.round(np.arange(1, 100) / 100, 2)
 TREAT_ALL, TREAT_NONE = "treat all", "treat none"
+_BENEFIT, _GAIN = ("net_benefit", "low", "high"), ("gain", "gain_low", "gain_high")
+_BENEFIT, _GAIN = ("net_benefit", "low", "high"), ("gain", "gain_low", "gain_high")
 
 # -- on arrays -------------------------------------------------------------------------------
 
@@ -125,11 +128,11 @@ def net_benefit(
 
 def check_thresholds(thresholds: Sequence[float] | np.ndarray) -> np.ndarray:
     """Return thresholds as an array; refuse values that are not between 0 and 1."""
-    found = np.atleast_1d(np.asarray(thresholds, dtype=float))
-    wrong = found[~((found > 0) & (found < 1))]
+    points = np.atleast_1d(np.asarray(thresholds, dtype=float))
+    wrong = points[~((points > 0) & (points < 1))]
     if len(wrong):
         raise InputError(f"A threshold must lie between 0 and 1, but got {wrong[0]:g}.")
-    return found
+    return points
 
 
 def check_prevalence(prevalence: float | None) -> None:
@@ -185,25 +188,34 @@ def decision_curves(
     sample = resample(predictions, **bootstrap)
     points = check_thresholds(thresholds)
     check_prevalence(prevalence)
-    parts: list[pd.DataFrame] = []
-    for model, one in sample.models.items():
-        if usable(one):
+    parts: list[dict[str, Any]] = []
+    unknown = dict.fromkeys((*_GAIN, "test_tradeoff"), np.nan)
+
+    def treat_all(p: Predicted, w: np.ndarray) -> np.ndarray:
+        everyone = np.ones(len(p.truth))
+        return net_benefit(everyone, p.truth == 1, points, prevalence=prevalence, weights=w)
+
+    for model, held in sample.models.items():
+        if usable(held):
             continue
-        treat_all = one.draw(sample.boot, _of_all(points, prevalence))
+
+        def treat_some(p: Predicted, w: np.ndarray, h: HeldOutPredictions = held) -> np.ndarray:
+            proba = shifted(h, p, prevalence, shift)
+            return net_benefit(proba, p.truth == 1, points, prevalence=prevalence, weights=w)
+
+        names = {"model": model, "threshold": points}
+        all_draws = sample.draw(model, Statistic(treat_all, names))
+        draws = sample.draw(model, Statistic(treat_some, names))
         if not parts:
-            parts.append(_frame(TREAT_ALL, points, treat_all, None))
-            parts.append(_frame(TREAT_NONE, points, treat_all.map(np.zeros_like), None))
-
-        def benefit(p: Predicted, w: np.ndarray, one: HeldOutPredictions = one) -> np.ndarray:
-            predicted = shifted(one, p, prevalence, shift)
-            return net_benefit(predicted, p.truth == 1, points, prevalence=prevalence, weights=w)
-
-        draws = one.draw(sample.boot, benefit)
-        default = treat_all.map(lambda x: np.maximum(x, 0.0))
-        parts.append(_frame(model, points, draws, draws.minus(default)))
-    columns = ["model", "threshold", "net_benefit", "low", "high", "gain", "gain_low", "gain_high",
-               "test_tradeoff"]  # fmt: skip
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+            none_draws = all_draws.map(np.zeros_like)
+            for name, default in ((TREAT_ALL, all_draws), (TREAT_NONE, none_draws)):
+                parts.append({**names, **default.columns(_BENEFIT), **unknown, "model": name})
+        gain = draws.minus(all_draws.map(lambda x: np.maximum(x, 0.0)))
+        tests = np.full(len(points), np.nan)
+        np.divide(1.0, gain.estimate, out=tests, where=gain.estimate > 0)
+        gains = {**gain.columns(_GAIN), "test_tradeoff": tests}
+        parts.append({**names, **draws.columns(_BENEFIT), **gains})
+    return long_table(parts, ["model", "threshold", *_BENEFIT, *unknown])
 
 
 def usable(held: HeldOutPredictions) -> str:
@@ -221,35 +233,4 @@ def shifted(
         raise InputError(f"Model {held.model!r} has no probabilities.")
     if prevalence is None or not shift:
         return p.proba[:, 1]
-    return shift_prevalence(
-        p.proba[:, 1], float(np.mean(held.truth[held.members] == 1)), prevalence
-    )
-
-
-def _of_all(
-    thresholds: np.ndarray, prevalence: float | None
-) -> Callable[[Predicted, np.ndarray], np.ndarray]:
-    def benefit(p: Predicted, w: np.ndarray) -> np.ndarray:
-        everyone = np.ones(len(p.truth))
-        return net_benefit(everyone, p.truth == 1, thresholds, prevalence=prevalence, weights=w)
-
-    return benefit
-
-
-def _frame(model: str, thresholds: np.ndarray, draws: Draws, gain: Draws | None) -> pd.DataFrame:
-    low, high = draws.interval()
-    found = {
-        "model": model, "threshold": thresholds, "net_benefit": draws.estimate, "low": low,
-        "high": high,
-    }  # fmt: skip
-    nan = np.full(len(thresholds), np.nan)
-    if gain is None:
-        return pd.DataFrame(
-            {**found, "gain": nan, "gain_low": nan, "gain_high": nan, "test_tradeoff": nan}
-        )
-    ends = gain.interval()
-    tests = np.divide(1.0, gain.estimate, out=nan, where=gain.estimate > 0)
-    return pd.DataFrame(
-        {**found, "gain": gain.estimate, "gain_low": ends[0], "gain_high": ends[1],
-         "test_tradeoff": tests}
-    )  # fmt: skip
+    return shift_prevalence(p.proba[:, 1], held.share(1), prevalence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Unpack
+from typing import Any, Unpack
 
 import pandas as pd
 
@@ -134,51 +134,36 @@ def evaluate_predictions(
     True
     """
     sample = resample(predictions, **bootstrap)
-    names = tuple(sample.metrics(metrics))
-    stated = None if thresholds is None else tuple(thresholds)
-    rules = (stated, tuple(sensitivities), tuple(specificities))
-    population = (prevalence, shift)
+    names = {"metrics": tuple(sample.metrics(metrics))}
+    population: dict[str, Any] = {"prevalence": prevalence, "shift": shift}
+    rules: dict[str, Any] = {
+        "thresholds": None if thresholds is None else tuple(thresholds),
+        "sensitivities": tuple(sensitivities),
+        "specificities": tuple(specificities),
+    }
+    of_groups = pd.DataFrame()
+    if subgroups is not None:
+        of_groups = subgroup_measures(sample, subgroups, least=least)
     return Evaluation(
-        intervals=sample.once(
-            ("intervals", names), lambda: metric_intervals(sample, metrics=names)
-        ),
-        differences=sample.once(
-            ("differences", names), lambda: metric_differences(sample, metrics=names)
-        ),
-        calibration=sample.once("calibration", lambda: calibration_measures(sample)),
-        calibration_curve=sample.once("calibration_curve", lambda: calibration_curves(sample)),
-        decision=sample.once(
-            ("decision", *population),
-            lambda: decision_curves(sample, prevalence=prevalence, shift=shift),
-        ),
-        thresholds=sample.once(
-            ("thresholds", *rules, *population),
-            lambda: threshold_measures(
-                sample,
-                stated,
-                sensitivities=rules[1],
-                specificities=rules[2],
-                prevalence=prevalence,
-                shift=shift,
-            ),
-        ),
-        subgroups=(
-            pd.DataFrame()
-            if subgroups is None
-            else subgroup_measures(sample, subgroups, least=least)
-        ),
+        intervals=sample.once(metric_intervals, **names),
+        differences=sample.once(metric_differences, **names),
+        calibration=sample.once(calibration_measures),
+        calibration_curve=sample.once(calibration_curves),
+        decision=sample.once(decision_curves, **population),
+        thresholds=sample.once(threshold_measures, **rules, **population),
+        subgroups=of_groups,
         left_out=_left_out(sample.models),
     )
 
 
 def _left_out(held: dict[str, HeldOutPredictions]) -> pd.DataFrame:
     rows = []
-    for model, one in held.items():
-        if one.classes and not one.has_proba:
+    for model, predictions in held.items():
+        if predictions.classes and not predictions.has_proba:
             rows.append((model, "calibration", NO_PROBABILITIES))
-        why = usable(one)
+        why = usable(predictions)
         if why:
             rows += [(model, figure, why) for figure in ("decision curve", "thresholds")]
-        if not one.classes:
+        if not predictions.classes:
             rows.append((model, "brier", "a numeric outcome has no Brier score"))
     return pd.DataFrame(rows, columns=["model", "figure", "reason"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -20,20 +21,7 @@ PLATT = "platt"
 
 @dataclass(frozen=True)
 class HeldOutPredictions:
-    """Held-out predictions of one model over numbered people.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from baldur.evaluation.clinical import read_held_out
-    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
-    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
-    >>> held = read_held_out(table)["model"]
-    >>> held.classes, held.n_units, held.has_proba
-    (['no', 'yes'], 100, True)
-    >>> int(held.where(held.truth == 1).members.sum())
-    40
-    """
+    """Held-out predictions of one model over numbered people."""
 
     model: str
     people: np.ndarray  # (n_people,); Identifiers; the same for every model of a table
@@ -49,6 +37,20 @@ class HeldOutPredictions:
     def has_proba(self) -> bool:
         """Whether every repeat has probabilities."""
         return all(p.proba is not None for _, p in self.repeats)
+
+    @property
+    def targets(self) -> Iterator[tuple[str, int | None]]:
+        """Name and code of the positive class, or of each of several; no code in regression."""
+        if not self.classes:
+            yield "", None
+        elif len(self.classes) == 2:
+            yield self.classes[1], 1
+        else:
+            yield from ((name, c) for c, name in enumerate(self.classes))
+
+    def share(self, code: int) -> float:
+        """Return the share of a class among the people who were predicted."""
+        return float(np.mean(self.truth[self.members] == code))
 
     @property
     def mark(self) -> str:
@@ -104,18 +106,7 @@ def classes_of(predictions: pd.DataFrame) -> list[str]:
 def read_held_out(
     predictions: pd.DataFrame, classes: Sequence[str] | None = None
 ) -> dict[str, HeldOutPredictions]:
-    """Arrange a predictions table by model, repeat and person.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from baldur.evaluation.clinical import read_held_out
-    >>> table = pd.DataFrame({"sample": ["a", "b", "c"], "label": ["no", "yes", "no"],
-    ...                       "p_yes": [0.2, 0.7, 0.6]})
-    >>> held = read_held_out(table)["model"]
-    >>> held.classes, held.truth.tolist()
-    (['no', 'yes'], [0, 1, 0])
-    """
+    """Arrange a predictions table by model, repeat and person."""
     table = predictions.reset_index(drop=True)
     if "label" not in table:
         raise InputError(
@@ -258,21 +249,32 @@ def _units(table: pd.DataFrame, person: np.ndarray, n: int) -> np.ndarray:
     return np.arange(n) if groups is None else pd.factorize(groups)[0]
 
 
-class Resampled:
-    """Held-out predictions of every model, and the resamples of their samples.
+StatisticFunction = Callable[[Predicted, np.ndarray], np.ndarray]
+"""From predictions and weights (k, n) to one value (k,) or several values (k, m) per resample."""
 
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from baldur.evaluation.clinical.held_out import Resampled
-    >>> from baldur.evaluation import calibration_measures, metric_intervals
-    >>> table = pd.DataFrame({"label": ["no", "no", "no", "yes", "yes"] * 20,
-    ...                       "p_yes": [0.1, 0.3, 0.8, 0.7, 0.9] * 20})
-    >>> sample = Resampled(table, resamples=500)
-    >>> metrics, calibration = metric_intervals(sample), calibration_measures(sample)
-    >>> sample.classes, sample.metric("model", "auc").resampled.shape
-    (['no', 'yes'], (500,))
-    """
+
+@dataclass(frozen=True)
+class Statistic:
+    """A function of predictions and weights, and the columns that name its values in a table."""
+
+    function: StatisticFunction
+    names: Mapping[str, Any]  # One value for all rows of the table, or one for each row
+    scale: str = "identity"  # One of `SCALES`: where resamples are nearly normal
+    count: float | np.ndarray | None = None  # People behind values of exactly 0 or 1
+    people: np.ndarray | None = None  # (n_people,); Mask of the people, by default all
+    key: str = ""  # A statistic of all people with a key is drawn only once
+
+    def rows(self, draws: Draws, value: str = "estimate") -> dict[str, Any]:
+        """Return rows of a table, by column: the names, the estimate and its interval."""
+        return {**self.names, **draws.columns((value, "low", "high"), self.scale, self.count)}
+
+
+Rows = Statistic | Mapping[str, Any]
+"""A statistic to be drawn, or rows of a table that are known without resamples."""
+
+
+class Resampled:
+    """Held-out predictions of every model, and the resamples of their samples."""
 
     def __init__(
         self,
@@ -299,16 +301,49 @@ class Resampled:
 
     def metric(self, model: str, metric: str) -> Draws:
         """Return a metric of a model on the sample and on every resample, drawn once."""
-        key = (model, metric)
-        if key not in self._draws:
-            self._draws[key] = draw_metric(self.models[model], self.boot, metric)
-        return self._draws[key]
+        return self.draw(model, metric_statistic(metric, self.models[model]))
 
-    def once(self, key: Hashable, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """Return a copy of the table of this key; the table is computed only once."""
+    def draw(self, model: str, statistic: Statistic) -> Draws:
+        """Return a statistic of a model on the sample and on every resample."""
+        held, key = self.models[model], (model, statistic.key)
+        if statistic.people is not None:
+            return held.where(statistic.people).draw(self.boot, statistic.function)
+        if key in self._draws:
+            return self._draws[key]
+        draws = held.draw(self.boot, statistic.function)
+        if statistic.key:
+            self._draws[key] = draws
+        return draws
+
+    def table(
+        self,
+        statistics: Callable[[HeldOutPredictions], Iterable[Rows]],
+        columns: Sequence[str],
+        value: str = "estimate",
+    ) -> pd.DataFrame:
+        """Return a row for each value of the statistics of each model, with its interval."""
+        parts: list[Mapping[str, Any]] = []
+        for model, held in self.models.items():
+            for rows in statistics(held):
+                if isinstance(rows, Statistic):
+                    rows = rows.rows(self.draw(model, rows), value)
+                parts.append({"model": model, **rows})
+        return long_table(parts, columns)
+
+    def once(self, make: Callable[..., pd.DataFrame], **options: Any) -> pd.DataFrame:
+        """Return a copy of the table that a function makes; it is made once for each options."""
+        key = (make.__name__, *options.items())
         if key not in self._frames:
-            self._frames[key] = make()
+            self._frames[key] = make(self, **options)
         return self._frames[key].copy()
+
+
+def long_table(parts: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """Join rows, given as values or arrays by column, to a table."""
+    frames = [pd.DataFrame(part) for part in parts]
+    if not frames:
+        return pd.DataFrame(columns=list(columns))
+    return pd.concat(frames, ignore_index=True)[list(columns)]
 
 
 class BootstrapOptions(TypedDict, total=False):
@@ -334,10 +369,37 @@ def resample(
     return predictions
 
 
+_SCALES = {"log_loss": "log", "rmse": "log", "mae": "log", "r2": "log_distance",
+           "correlation": "atanh"}  # fmt: skip
+
+
+def scale_of(metric: str) -> str:
+    """Return the scale on which a metric's resamples are nearly normal."""
+    return _SCALES.get(metric, "logit")
+
+
+def rows_behind(metric: str, held: HeldOutPredictions) -> float:
+    """Return the number of people a metric is computed from, for scores of exactly 0 or 1."""
+    if not held.classes:
+        return float(held.members.sum())
+    rows, p = held.repeats[0]
+    if metric == "accuracy":
+        return float(len(rows))
+    if metric == "precision" and len(held.classes) == 2:
+        return float(max(1, np.sum(p.label == 1)))
+    if metric == "recall" and len(held.classes) == 2:
+        return float(max(1, np.sum(p.truth == 1)))
+    return float(min(np.sum(p.truth == c) for c in np.unique(p.truth)))
+
+
+def metric_statistic(
+    metric: str, held: HeldOutPredictions, people: np.ndarray | None = None, /, **names: Any
+) -> Statistic:
+    """Return a metric of the predictions `held`, which are those of `people`."""
+    count = rows_behind(metric, held)
+    return Statistic(partial(scores, metric), names, scale_of(metric), count, people, metric)
+
+
 def draw_metric(held: HeldOutPredictions, boot: Bootstrap, metric: str) -> Draws:
     """Return a metric on the sample and on every resample, averaged over repeats."""
-
-    def statistic(predicted: Predicted, weights: np.ndarray) -> np.ndarray:
-        return scores(metric, predicted, weights)
-
-    return held.draw(boot, statistic)
+    return held.draw(boot, partial(scores, metric))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
-from baldur.evaluation.clinical.calibration import index_draws, line_draws
+from baldur.evaluation.clinical.calibration import calibration_statistics
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     HeldOutPredictions,
     Resampled,
-    draw_metric,
+    Statistic,
+    long_table,
+    metric_statistic,
     resample,
 )
 from baldur.evaluation.metrics import METRICS
@@ -24,30 +25,8 @@ from baldur.exceptions import InputError
 ALL = "*"
 """The value of the column site for all sites together."""
 
-_SCALES = {"log_loss": "log", "rmse": "log", "mae": "log", "r2": "log_distance",
-           "correlation": "atanh"}  # fmt: skip
-
 # Fewer groups than this say little about how groups differ.
 _FEW_UNITS = 20
-
-
-def scale_of(metric: str) -> str:
-    """Return the scale on which a metric's resamples are nearly normal."""
-    return _SCALES.get(metric, "logit")
-
-
-def rows_behind(metric: str, held: HeldOutPredictions) -> float:
-    """Return the number of people a metric is computed from, for scores of exactly 0 or 1."""
-    if not held.classes:
-        return float(held.members.sum())
-    rows, p = held.repeats[0]
-    if metric == "accuracy":
-        return float(len(rows))
-    if metric == "precision" and len(held.classes) == 2:
-        return float(max(1, np.sum(p.label == 1)))
-    if metric == "recall" and len(held.classes) == 2:
-        return float(max(1, np.sum(p.truth == 1)))
-    return float(min(np.sum(p.truth == c) for c in np.unique(p.truth)))
 
 
 def metric_intervals(
@@ -91,28 +70,27 @@ def metric_intervals(
     0    auc      0.83  0.73   0.9     100
     """
     sample = resample(predictions, **bootstrap)
-    rows = []
-    for model, one in sample.models.items():
-        parts: list[tuple[str, HeldOutPredictions]] = [(ALL, one)]
-        if by_site and one.sites is not None:
-            parts += [(s, one.where(one.sites == s)) for s in sorted(set(one.sites.tolist()))]
-        for site, part in parts:
-            n, units = int(part.members.sum()), part.n_units
-            if not n:
-                continue
-            for metric in sample.metrics(metrics):
-                if site == ALL:
-                    draws = sample.metric(model, metric)
-                else:
-                    draws = draw_metric(part, sample.boot, metric)
-                low, high = draws.interval(scale_of(metric), rows_behind(metric, part))
-                note = _note(part, metric, float(draws.estimate), units)
-                rows.append(
-                    (model, site, metric, float(draws.estimate), float(low), float(high), n,
-                     units, note)
-                )  # fmt: skip
+
+    def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
+        sites: list[tuple[str, np.ndarray | None]] = [(ALL, None)]
+        if by_site and held.sites is not None:
+            sites += [(s, held.sites == s) for s in sorted(set(held.sites.tolist()))]
+        for site, people in sites:
+            part = held if people is None else held.where(people)
+            size = {"people": int(part.members.sum()), "units": part.n_units}
+            for metric in sample.metrics(metrics) if size["people"] else ():
+                notes = {
+                    "note": _caution(part, metric, size["units"]),
+                    "undefined": _why_undefined(part, metric),
+                }
+                yield metric_statistic(
+                    metric, part, people, site=site, metric=metric, **size, **notes
+                )
+
     columns = ["model", "site", "metric", "estimate", "low", "high", "people", "units", "note"]
-    return pd.DataFrame(rows, columns=columns)
+    table = sample.table(statistics, [*columns, "undefined"])
+    table["note"] = table["note"].where(table["estimate"].notna(), table["undefined"])
+    return table[columns]
 
 
 def metric_differences(
@@ -149,13 +127,11 @@ def metric_differences(
     """
     sample = resample(predictions, **bootstrap)
     rows: list[tuple[object, ...]] = []
-    nan = float("nan")
-    held = sample.models
     for metric in sample.metrics(metrics):
-        for a, b in combinations(held, 2):
-            if not np.array_equal(held[a].members, held[b].members):
+        for (a, held), (b, other) in combinations(sample.models.items(), 2):
+            if not np.array_equal(held.members, other.members):
                 why = "the two models predict different people"
-                rows.append((metric, a, b, nan, nan, nan, why))
+                rows.append((metric, a, b, np.nan, np.nan, np.nan, why))
                 continue
             draws = sample.metric(a, metric).minus(sample.metric(b, metric))
             low, high = draws.interval()
@@ -166,14 +142,18 @@ def metric_differences(
     return pd.DataFrame(rows, columns=columns)
 
 
-def _note(held: HeldOutPredictions, metric: str, estimate: float, units: int) -> str:
+def _why_undefined(held: HeldOutPredictions, metric: str) -> str:
+    """Return the note on a metric that these predictions do not define."""
     heading = METRICS[metric].heading
-    if np.isnan(estimate):
-        if held.classes and len(np.unique(np.concatenate([p.truth for _, p in held.repeats]))) < 2:
-            return f"{heading} needs two classes"
-        if held.classes and not held.has_proba:
-            return f"{heading} needs probabilities, which this model does not give"
-        return f"{heading} is not defined for these predictions"
+    if held.classes and len(np.unique(np.concatenate([p.truth for _, p in held.repeats]))) < 2:
+        return f"{heading} needs two classes"
+    if held.classes and not held.has_proba:
+        return f"{heading} needs probabilities, which this model does not give"
+    return f"{heading} is not defined for these predictions"
+
+
+def _caution(held: HeldOutPredictions, metric: str, units: int) -> str:
+    """Return the note on a metric with a rough interval, or from scaled probabilities."""
     notes = []
     if held.scaled and metric in ("log_loss", "brier", "calibration"):
         notes.append(held.mark)
@@ -246,15 +226,15 @@ def subgroup_measures(
     if absent:
         raise InputError(f"The subgroups have no row for sample {absent[0]!r}; give one for each.")
     table = table.loc[people]
-    rows: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     for column in table:
         levels = level_names(table[column])
         for name in dict.fromkeys(sorted(set(levels), key=_order)):
-            chosen = levels == name
-            for model, one in sample.models.items():
+            for model, held in sample.models.items():
                 start = {"model": model, "subgroup": str(column), "level": name}
-                rows += [{**start, **r} for r in _rows(one, sample.boot, chosen, least)]
-    return pd.DataFrame(rows, columns=COLUMNS)
+                rows = _subgroup_rows(sample, held, levels == name, least)
+                parts += [{**start, **row} for row in rows]
+    return long_table(parts, COLUMNS)
 
 
 def _from_columns(predictions: pd.DataFrame | Resampled, columns: Sequence[str]) -> pd.DataFrame:
@@ -288,40 +268,38 @@ def _order(name: str) -> tuple[bool, bool, str]:
     return name == _MISSING, name.startswith("above "), name
 
 
-def _rows(
-    held: HeldOutPredictions, boot: Bootstrap, chosen: np.ndarray, least: int
+def _subgroup_rows(
+    sample: Resampled, held: HeldOutPredictions, chosen: np.ndarray, least: int
 ) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a subgroup: each measure, and its difference from that of the others."""
     inside, outside = held.where(chosen), held.where(~chosen)
-    people = int(inside.members.sum())
-    size: dict[str, Any] = {"people": people, "cases": _cases(inside)}
+    start: dict[str, Any] = dict.fromkeys(COLUMNS[3:], np.nan)
+    start |= {"people": int(inside.members.sum()), "cases": _cases(inside), "note": held.mark}
     why = _too_small(inside, least)
     if why:
-        yield {**size, "measure": "", "note": why}
+        yield {**start, "measure": [""], "note": why}
         return
-    against = not _too_small(outside, least)
-    rest = dict(_drawn(outside, boot)) if against else {}
-    for measure, draws in _drawn(inside, boot):
-        scale = (
-            "log" if measure == "ici" else scale_of(measure) if _is_metric(measure) else "identity"
-        )
-        count = rows_behind(measure, inside) if _is_metric(measure) else None
-        low, high = draws.interval(scale, count)
-        row = {
-            **size, "measure": measure, "estimate": float(draws.estimate), "low": float(low),
-            "high": float(high), "note": held.mark,
-        }  # fmt: skip
-        if against:
-            gap = draws.minus(rest[measure])
-            ends = gap.interval()
-            row["difference"] = float(gap.estimate)
-            row["difference_low"], row["difference_high"] = (float(e) for e in ends)
-        else:
-            row["note"] = "; ".join(n for n in (row["note"], "too few others to compare with") if n)
-        yield row
+    others = None if _too_small(outside, least) else outside
+    if others is None:
+        start["note"] = "; ".join(filter(None, (held.mark, "too few others to compare with")))
+    for statistic in _measures(inside):
+        draws = inside.draw(sample.boot, statistic.function)
+        rows = {**start, **statistic.rows(draws)}
+        if others is not None:
+            gap = draws.minus(others.draw(sample.boot, statistic.function))
+            rows |= gap.columns(("difference", "difference_low", "difference_high"))
+        yield rows
 
 
-def _is_metric(measure: str) -> bool:
-    return measure not in ("intercept", "slope", "ici")
+def _measures(held: HeldOutPredictions) -> Iterable[Statistic]:
+    """Return the measures of a subgroup: metrics, and calibration where it is one of numbers."""
+    metrics = ("auc", "brier") if held.classes else ("r2", "mae")
+    found = [metric_statistic(m, held, measure=m) for m in metrics]
+    if held.classes and not held.has_proba:
+        return found[:1]
+    if len(held.classes) > 2:
+        return found
+    return [*found, *calibration_statistics(held, 1 if held.classes else None)]
 
 
 def _cases(held: HeldOutPredictions) -> float:
@@ -340,21 +318,3 @@ def _too_small(held: HeldOutPredictions, least: int) -> str:
         if have < least:
             return f"{have} of class {name}, fewer than {least}"
     return ""
-
-
-def _drawn(held: HeldOutPredictions, boot: Bootstrap) -> Iterator[tuple[str, Draws]]:
-    if not held.classes:
-        target = None
-        yield from ((m, draw_metric(held, boot, m)) for m in ("r2", "mae"))
-    else:
-        target = 1
-        yield "auc", draw_metric(held, boot, "auc")
-        if not held.has_proba:
-            return
-        yield "brier", draw_metric(held, boot, "brier")
-        if len(held.classes) > 2:
-            return
-    line = line_draws(held, boot, target)
-    yield "intercept", line.part(0)
-    yield "slope", line.part(1)
-    yield "ici", index_draws(held, boot, target)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -89,159 +89,130 @@ def threshold_measures(
     """
     sample = resample(predictions, **bootstrap)
     check_prevalence(prevalence)
-    asked = [HALF] if thresholds is None else thresholds
-    stated = check_thresholds(asked) if len(asked) else np.zeros(0)
-    rows: list[tuple[object, ...]] = []
-    for model, one in sample.models.items():
-        if usable(one):
-            continue
-        share = _prevalence(one) if prevalence is None else prevalence
-        cuts = [_Cut.same(one, float(t), "stated") for t in stated]
+    stated = check_thresholds([HALF] if thresholds is None else thresholds)
+    chosen = [("sensitivity", v) for v in sensitivities] + [
+        ("specificity", v) for v in specificities
+    ]
+
+    def rows(held: HeldOutPredictions) -> Iterator[dict[str, Any]]:
+        if usable(held):
+            return
+        proba = [shifted(held, p, prevalence, shift) for _, p in held.repeats]
+        share = held.share(1) if prevalence is None else prevalence
+        cuts: list[_Cut] = [(t, "stated", t, "") for t in stated.tolist()]
         if thresholds is None:
-            cuts.append(_Cut.same(one, share, "prevalence"))
-        for rule, values in (("sensitivity", sensitivities), ("specificity", specificities)):
-            cuts += [_chosen(one, rule, wanted, prevalence, shift) for wanted in values]
-        for cut in cuts:
-            note = "; ".join(filter(None, (cut.note, one.mark)))
-            for measure, value, low, high in _at(one, sample.boot, cut, prevalence, shift):
-                rows.append((model, cut.threshold, cut.rule, measure, value, low, high, note))
-    return pd.DataFrame(rows, columns=COLUMNS)
+            cuts.append((share, "prevalence", share, ""))
+        cuts += [_chosen_cut(held, proba, rule, least) for rule, least in chosen]
+        for threshold, rule, judged_at, note in cuts:
+            rates = _Rates.at(held, sample.boot, proba, judged_at)
+            # The share of cases is uncertain unless it was stated.
+            variance = 1 / rates.n_case + 1 / rates.n_control if prevalence is None else 0.0
+            note = "; ".join(filter(None, (note, held.mark)))
+            start = {"threshold": threshold, "rule": rule, "note": note}
+            for measure, ends in rates.measures(share, variance).items():
+                estimate, low, high = ends
+                yield {
+                    **start,
+                    "measure": measure,
+                    "estimate": [estimate],
+                    "low": low,
+                    "high": high,
+                }
+
+    return sample.table(rows, COLUMNS)
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """A threshold, why it is used, and the thresholds at which each repeat's people are judged."""
-
-    threshold: float
-    rule: str
-    per_repeat: list[np.ndarray]
-    note: str = ""
-
-    @classmethod
-    def same(cls, held: HeldOutPredictions, threshold: float, rule: str, note: str = "") -> _Cut:
-        """Return a cut that is the same for everybody."""
-        each = [np.full(len(rows), threshold) for rows, _ in held.repeats]
-        return cls(threshold, rule, each, note)
+_Cut = tuple[float, str, "float | list[np.ndarray]", str]
+"""A threshold, why it is used, the thresholds at which people are judged, and a note."""
+_Interval = tuple[float, float, float]
+"""Estimate, low and high."""
 
 
-def _prevalence(held: HeldOutPredictions) -> float:
-    """Return the share of cases among the people who were predicted."""
-    return float(np.mean(held.truth[held.members] == 1))
-
-
-def _chosen(
-    held: HeldOutPredictions, rule: str, wanted: float, prevalence: float | None, shift: bool
-) -> _Cut:
+def _chosen_cut(held: HeldOutPredictions, proba: list[np.ndarray], rule: str, least: float) -> _Cut:
     """Return the highest threshold with a sensitivity, or the lowest with a specificity.
 
     It is chosen over all repeats together, and for the people of a fold on the other folds.
     """
-    if not 0 < wanted <= 1:
-        raise InputError(f"A {rule} must lie above 0 and up to 1, but got {wanted!r}.")
+    if not 0 < least <= 1:
+        raise InputError(f"A {rule} must lie above 0 and up to 1, but got {least!r}.")
     side = 1 if rule == "sensitivity" else 0
-    predicted = [shifted(held, p, prevalence, shift) for _, p in held.repeats]
-    of_side = [p.truth == side for _, p in held.repeats]
-    both = zip(predicted, of_side, strict=True)
-    threshold = _reaching(np.concatenate([p[at] for p, at in both]), side, wanted)
-    name = f"{rule} {wanted:g}"
-    folds = held.folds or [np.zeros(len(p)) for p in predicted]
-    each = []
-    for p, at, fold in zip(predicted, of_side, folds, strict=True):
+    on_side = [p.truth == side for _, p in held.repeats]
+    both = zip(proba, on_side, strict=True)
+    threshold = _threshold_with_share(np.concatenate([p[at] for p, at in both]), side, least)
+    judged_at = []
+    for p, at, fold in zip(proba, on_side, held.folds or map(np.zeros_like, proba), strict=True):
         cuts = np.full(len(p), np.nan)
-        for one in np.unique(fold):
-            others = p[at & (fold != one)]
+        for name in np.unique(fold):
+            others = p[at & (fold != name)]
             if not len(others):
-                return _Cut.same(held, threshold, name, SAME_PEOPLE)
-            cuts[fold == one] = _reaching(others, side, wanted)
-        each.append(cuts)
-    return _Cut(threshold, name, each)
+                return threshold, f"{rule} {least:g}", threshold, SAME_PEOPLE
+            cuts[fold == name] = _threshold_with_share(others, side, least)
+        judged_at.append(cuts)
+    return threshold, f"{rule} {least:g}", judged_at, ""
 
 
-def _reaching(predicted: np.ndarray, side: int, wanted: float) -> float:
-    """Return the threshold at which a share of cases (controls) is on the right side."""
-    predicted = np.sort(predicted)
+def _threshold_with_share(proba: np.ndarray, side: int, share: float) -> float:
+    """Return the threshold at which a share of cases (or controls) is on the right side."""
+    proba = np.sort(proba)
     # So many people may lie on the wrong side; rounding must not add or take one.
     if side:
-        return float(predicted[int(len(predicted) * (1 - wanted) + 1e-9)])
-    return float(np.nextafter(predicted[int(np.ceil(len(predicted) * wanted - 1e-9)) - 1], 2.0))
-
-
-def _at(
-    held: HeldOutPredictions,
-    boot: Bootstrap,
-    cut: _Cut,
-    prevalence: float | None,
-    shift: bool,
-) -> list[tuple[str, float, float, float]]:
-    """Return measure, estimate, low and high of a test at one threshold."""
-    judged = []
-    for (rows, p), cuts in zip(held.repeats, cut.per_repeat, strict=True):
-        positive = shifted(held, p, prevalence, shift) >= cuts
-        judged.append((rows, replace(p, label=positive.astype(np.intp))))
-    tests = replace(held, repeats=judged)
-
-    def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        found = positive_rates(p.label, p.truth == 1, np.array([HALF]), weights)
-        return np.concatenate(found[:2], axis=1)
-
-    inside = held.members
-    case = held.truth[inside] == 1
-    alone = len(held.repeats) == 1 and held.n_units == len(case)
-    if alone:
-        sensitivity, alarm = (
-            float(v) for v in rates(tests.repeats[0][1], np.ones((1, len(case))))[0]
-        )
-        n_case, n_control = float(case.sum()), float((~case).sum())
-    else:
-        draws = tests.draw(boot, rates)
-        sensitivity, alarm = (float(v) for v in draws.estimate)
-        n_case, n_control = _effective(held, draws, case)
-    test = _Test(sensitivity, alarm, n_case, n_control, boot.level)
-    own = prevalence is None
-    share = float(case.mean()) if prevalence is None else prevalence
-    return test.measures(share, 1 / n_case + 1 / n_control if own else 0.0)
-
-
-def _effective(held: HeldOutPredictions, draws: Draws, case: np.ndarray) -> tuple[float, float]:
-    """Return how many independent cases and controls would leave rates as uncertain as they are.
-
-    People of a group are not independent of each other. There are never more than people, and no
-    more than groups where all test alike and the resamples say nothing.
-    """
-    units = held.units[held.members]
-    found = []
-    for j, rows in enumerate((case, ~case)):
-        rate, error = float(draws.estimate[j]), float(draws.error()[j])
-        if 0 < rate < 1 and error > 0:
-            found.append(min(rate * (1 - rate) / error**2, float(rows.sum())))
-        else:
-            found.append(float(len(np.unique(units[rows]))))
-    return found[0], found[1]
+        return float(proba[int(len(proba) * (1 - share) + 1e-9)])
+    return float(np.nextafter(proba[int(np.ceil(len(proba) * share - 1e-9)) - 1], 2.0))
 
 
 @dataclass(frozen=True)
-class _Test:
-    """Sensitivity and specificity of a test, with the numbers of cases and controls."""
+class _Rates:
+    """Sensitivity and false-positive rate of a test, with the numbers of cases and controls."""
 
     sensitivity: float
-    alarm: float
+    false_positive: float
     n_case: float
     n_control: float
     level: float
+
+    @classmethod
+    def at(
+        cls,
+        held: HeldOutPredictions,
+        boot: Bootstrap,
+        proba: list[np.ndarray],
+        thresholds: float | list[np.ndarray],
+    ) -> _Rates:
+        """Judge each person by a threshold, which may differ between persons."""
+        if not isinstance(thresholds, list):
+            thresholds = [np.full(len(p), thresholds) for p in proba]
+        judged = [
+            (rows, replace(p, label=(value >= cuts).astype(np.intp)))
+            for (rows, p), value, cuts in zip(held.repeats, proba, thresholds, strict=True)
+        ]
+        tests = replace(held, repeats=judged)
+
+        def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
+            both = positive_rates(p.label, p.truth == 1, np.array([HALF]), weights)[:2]
+            return np.concatenate(both, axis=1)
+
+        case = held.truth[held.members] == 1
+        if len(held.repeats) == 1 and held.n_units == len(case):
+            estimate = rates(judged[0][1], np.ones((1, len(case))))[0]
+            counts = [float(case.sum()), float((~case).sum())]
+        else:
+            draws = tests.draw(boot, rates)
+            estimate, counts = draws.estimate, _effective_counts(held, draws, case)
+        sensitivity, false_positive = (float(rate) for rate in estimate)
+        n_case, n_control = counts
+        return cls(sensitivity, false_positive, n_case, n_control, boot.level)
 
     @property
     def _z(self) -> float:
         return float(norm.ppf(0.5 + self.level / 2))
 
-    def measures(
-        self, share: float, share_variance: float
-    ) -> list[tuple[str, float, float, float]]:
+    def measures(self, share: float, share_variance: float) -> dict[str, _Interval]:
         """Return all measures for a share of cases and the variance of its log odds."""
-        se, fp = self.sensitivity, self.alarm
-        rows: list[tuple[str, float, float, float]] = [
-            ("sensitivity", se, *self._wilson(se, self.n_case)),
-            ("specificity", 1 - fp, *self._wilson(1 - fp, self.n_control)),
-        ]
+        se, fp = self.sensitivity, self.false_positive
+        rows = {
+            "sensitivity": (se, *self._wilson(se, self.n_case)),
+            "specificity": (1 - fp, *self._wilson(1 - fp, self.n_control)),
+        }
         odds = logit(share)
         for ratio, value, case_rate, control_rate in (
             ("lr_positive", "ppv", se, fp),
@@ -249,21 +220,20 @@ class _Test:
         ):
             with np.errstate(divide="ignore", invalid="ignore"):
                 estimate = float(np.divide(case_rate, control_rate))
+                middle = float(expit(odds + np.log(estimate)))
             centre, variance = self._log_ratio(case_rate, control_rate)
             half = self._z * np.sqrt(variance)
-            rows.append(_holding(ratio, estimate, np.exp(centre - half), np.exp(centre + half)))
+            rows[ratio] = _containing(estimate, np.exp(centre - half), np.exp(centre + half))
             # Predictive values are the odds of a case moved by the likelihood ratio.
             half = self._z * np.sqrt(variance + share_variance)
             low, high = expit(odds + centre - half), expit(odds + centre + half)
-            with np.errstate(divide="ignore"):
-                middle = float(expit(odds + np.log(estimate)))
             if value == "npv":
                 middle, low, high = 1 - middle, 1 - high, 1 - low
-            rows.append(_holding(value, middle, low, high))
-        rows.append(self._tests_per_case(share, share_variance))
+            rows[value] = _containing(middle, low, high)
+        rows["number_needed_to_test"] = self._tests_per_case(share, share_variance)
         # Per case found: one over the predictive value, so that its ends change places.
-        _, ppv, low, high = next(r for r in rows if r[0] == "ppv")
-        rows.append(("number_needed_to_evaluate", _inverse(ppv), _inverse(high), _inverse(low)))
+        ppv, low, high = (float(v) for v in rows["ppv"])
+        rows["number_needed_to_evaluate"] = (_inverse(ppv), _inverse(high), _inverse(low))
         return rows
 
     def _wilson(self, rate: float, count: float) -> tuple[float, float]:
@@ -282,27 +252,39 @@ class _Test:
         variance = 1 / hits - 1 / n + 1 / alarms - 1 / m
         return float(np.log(hits / n) - np.log(alarms / m)), max(variance, 0.0)
 
-    def _tests_per_case(
-        self, share: float, share_variance: float
-    ) -> tuple[str, float, float, float]:
-        name = "number_needed_to_test"
+    def _tests_per_case(self, share: float, share_variance: float) -> _Interval:
         if self.sensitivity <= 0:
             most = self._wilson(0.0, self.n_case)[1]
-            return name, float("inf"), 1 / (most * share), float("inf")
+            return float("inf"), 1 / (most * share), float("inf")
         per = self.sensitivity * share
         variance = (1 - self.sensitivity) / (self.sensitivity * self.n_case)
         variance += (1 - share) ** 2 * share_variance
         factor = float(np.exp(self._z * np.sqrt(variance)))
-        return name, 1 / per, max(1.0, 1 / (per * factor)), factor / per
+        return 1 / per, max(1.0, 1 / (per * factor)), factor / per
 
 
-def _holding(
-    name: str, estimate: float, low: float, high: float
-) -> tuple[str, float, float, float]:
-    """Return a row whose interval is widened, if needed, to contain the estimate."""
+def _effective_counts(held: HeldOutPredictions, draws: Draws, case: np.ndarray) -> list[float]:
+    """Return how many independent cases and controls would leave rates as uncertain as they are.
+
+    People of a group are not independent of each other. There are never more than people, and no
+    more than groups where all test alike and the resamples say nothing.
+    """
+    units = held.units[held.members]
+    counts = []
+    for j, rows in enumerate((case, ~case)):
+        rate, error = float(draws.estimate[j]), float(draws.error()[j])
+        if 0 < rate < 1 and error > 0:
+            counts.append(min(rate * (1 - rate) / error**2, float(rows.sum())))
+        else:
+            counts.append(float(len(np.unique(units[rows]))))
+    return counts
+
+
+def _containing(estimate: float, low: float, high: float) -> _Interval:
+    """Return an interval that is widened, if needed, to contain the estimate."""
     if np.isnan(estimate):
-        return name, estimate, estimate, estimate
-    return name, estimate, min(float(low), estimate), max(float(high), estimate)
+        return estimate, estimate, estimate
+    return estimate, min(float(low), estimate), max(float(high), estimate)
 
 
 def _inverse(value: float) -> float:

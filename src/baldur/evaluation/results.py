@@ -1,0 +1,302 @@
+"""Results: the tables and the record of a comparison, from a run to its files, figures and page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from baldur.core.threads import one_thread
+from baldur.evaluation.added_value import AddedValue
+from baldur.evaluation.clinical.held_out import Resampled, classes_of
+from baldur.evaluation.label_matrix import AVERAGE
+from baldur.evaluation.multilabel import MultilabelResult
+from baldur.evaluation.record import read_record, record_of
+from baldur.evaluation.result import NestedResult
+from baldur.evaluation.result_files import FILES, OUTCOMES, TABLES
+from baldur.evaluation.results_reader import changed_files, read_grids, read_result_table
+from baldur.evaluation.selected_features import Stability
+from baldur.exceptions import InputError
+
+HAS = "has_"
+"""Begins the columns of `Results.people` that say who has which view."""
+_LONGEST_NAME = 60
+"""Characters of a folder; file systems allow 255 bytes."""
+
+
+class Results:
+    """Tables of a comparison by name, each computed or read when it is first needed.
+
+    They come from a run in memory, from a results folder, or are given. Of several outcomes the
+    tables are those of the mean over them, and `outcomes` has the results of each.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> from baldur.evaluation.results import Results
+    >>> sim = make_multiview(60, {"clinic": 3, "genes": 6}, random_state=0)
+    >>> results = Results(nested_cv("Dummy", sim.data, sim.target, outer=2))
+    >>> results.classes, results.finished
+    (['0', '1'], ['Dummy'])
+    >>> results.table("predictions").columns.to_list()
+    ['model', 'repeat', 'fold', 'sample', 'label', 'predicted', 'p_0', 'p_1']
+    """
+
+    def __init__(
+        self,
+        run: NestedResult | MultilabelResult | None = None,
+        *,
+        folder: str | Path | None = None,
+        tables: Mapping[str, pd.DataFrame] | None = None,
+        record: Mapping[str, Any] | None = None,
+        evaluation: Mapping[str, Any] | None = None,
+        added_value: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.run: Any = run  # In memory; None of tables that were read or given
+        self.folder = None if folder is None else Path(folder)  # Where the files are, if anywhere
+        self.problems: list[str] = []  # Files that are missing, damaged or changed
+        self.outcomes: dict[str, Results] = {}  # Of each, where there are several
+        self._tables = dict(tables or {})
+        self._facts = dict(record or {})  # Entries of the record besides those of the run
+        self._evaluation = dict(evaluation or {})  # Arguments of `NestedResult.evaluation`
+        self._added_value = dict(added_value or {})  # Arguments of `NestedResult.added_value`
+        self._grids: dict[str, dict[str, Any]] | None = None
+        if isinstance(run, MultilabelResult):
+            for name, result in run.results.items():
+                facts = {**self._facts, "outcome": name}
+                if "title" in facts:
+                    facts["title"] = ": ".join(part for part in (facts["title"], name) if part)
+                self.outcomes[name] = Results(
+                    result, record=facts, evaluation=evaluation, added_value=added_value
+                )
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Results:
+        """Read a results folder; nothing in it is run or unpickled.
+
+        A folder without ``run.json`` or ``table.csv``, or with damaged ones, is refused. Other
+        files that are missing or damaged are listed in `problems` and left out.
+        """
+        place = Path(folder)
+        if not (place / "table.csv").is_file():
+            raise InputError(
+                f"{place} holds no results: it has no table.csv. Give the folder that baldur "
+                "evaluate or baldur validate wrote, or a model folder."
+            )
+        record = read_record(place)
+        names = [file.table for file in FILES if file.table in TABLES]
+        tables, problems = read_tables(place, names, required=("table",))
+        problems += _check_classes(tables, record) + _differences(place, record, problems)
+        results = cls(folder=place, tables=tables, record=record)
+        try:
+            results.grids()
+        except InputError as error:
+            results._grids = {}
+            problems.append(str(error))
+        results.problems = problems
+        if list(results.table("table")["model"]) != record["models"]:
+            raise InputError(
+                f"{place}: table.csv and run.json name different models, so they are not of one "
+                "study. Run the study again, or restore the files."
+            )
+        # Names of folders follow from those of the outcomes; none is taken from the file.
+        for name, below in outcome_folders(record.get("outcomes", [])).items():
+            results.outcomes[name] = cls.read(place / OUTCOMES / below)
+        return results
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Content of ``run.json``: people, classes, views, models, folds and versions."""
+        return self._facts if self.run is None else {**record_of(self.run), **self._facts}
+
+    def table(self, name: str, *, every_outcome: bool = False) -> pd.DataFrame:
+        """Return a table by the name of its file without ending; no rows where there is none.
+
+        Of several outcomes it has the rows of their mean, or of the mean and every outcome.
+        """
+        if name not in self._tables:
+            self._tables[name] = self._make(name)
+        frame = self._tables[name]
+        # In other tables a column of this name is something else.
+        by_outcome = name in TABLES and "outcome" in TABLES[name].optional and "outcome" in frame
+        if every_outcome or not by_outcome:
+            return frame
+        mean = frame[frame["outcome"].astype(str) == AVERAGE]
+        return mean.drop(columns="outcome").reset_index(drop=True)
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """Return a table by the name of its file without ending."""
+        return self.table(name)
+
+    def _make(self, name: str) -> pd.DataFrame:
+        if self.run is None:
+            if self.folder is None or self._facts:  # with the record all tables were read
+                return pd.DataFrame()
+            return read_result_table(self.folder, name)
+        file = TABLES.get(name)
+        if file is None or file.make is None or (self.outcomes and not file.of_mean):
+            return pd.DataFrame()
+        frame = file.make(self)
+        return pd.DataFrame() if frame is None else frame
+
+    def of_model(self, name: str, model: str) -> pd.DataFrame:
+        """Return the rows of a table that belong to a model."""
+        table = self.table(name)
+        if "model" not in table:
+            return table.iloc[:0]
+        return table[table["model"] == model].reset_index(drop=True)
+
+    def grids(self) -> dict[str, dict[str, Any]]:
+        """Return shape and affine of every view made of images."""
+        if self._grids is None:
+            self._grids = {}
+            if self.run is not None and not self.outcomes:
+                self._grids = self.run.grids()
+            elif self.folder is not None:
+                self._grids = read_grids(self.folder)
+        return self._grids
+
+    # -- from a run, once for several tables ------------------------------------------------
+
+    @cached_property
+    def resampled(self) -> Resampled:
+        """Held-out predictions with the bootstrap resamples that tables and figures share."""
+        if self.run is not None:
+            resampled: Resampled = self.run.resampled
+            return resampled
+        with one_thread():
+            return Resampled(self.table("predictions"), self.classes)
+
+    @cached_property
+    def evaluation(self) -> dict[str, pd.DataFrame]:
+        """Intervals, calibration, usefulness and subgroups, by the name of their table."""
+        if self.outcomes:
+            return {"intervals": self.run.intervals(), "differences": self.run.differences()}
+        if not len(self.run.predictions):
+            return {}
+        evaluation = vars(self.run.evaluation(**self._evaluation))
+        return {name: frame for name, frame in evaluation.items() if len(frame)}
+
+    @cached_property
+    def stability(self) -> Stability:
+        """Agreement of the folds on features and views."""
+        stability: Stability = self.run.stability()
+        return stability
+
+    @cached_property
+    def added(self) -> AddedValue | None:
+        """What each view adds; None where it was not asked for, or nothing can be compared.
+
+        The record says why (`added_value_missing`).
+        """
+        if self.run is None or self.outcomes or not self.run.has_added_value:
+            return None
+        added: AddedValue = self.run.added_value(**self._added_value)
+        return added
+
+    # -- people, classes and models ---------------------------------------------------------
+
+    @cached_property
+    def people(self) -> pd.DataFrame:
+        """One row per person: sample, label, site where known, and ``has_<view>``."""
+        people = self.table("presence")
+        predicted = self.table("predictions")
+        if "site" in predicted and "sample" in people:
+            sites = predicted.drop_duplicates("sample").set_index("sample")["site"]
+            people = people.assign(site=people["sample"].map(sites).fillna("").astype(str))
+        if "label" in people and not self.classes:
+            people = people.assign(label=pd.to_numeric(people["label"], errors="coerce"))
+        return people
+
+    @property
+    def classes(self) -> list[str]:
+        """Classes, the positive one last; empty in regression."""
+        if "classes" in self.record:
+            return [str(c) for c in self.record["classes"]]
+        return classes_of(self.table("predictions"))
+
+    @property
+    def finished(self) -> list[str]:
+        """Names of the models that finished every fold."""
+        failed = self.record.get("failures", {})
+        return [m for m in self.record.get("models", []) if m not in failed]
+
+    @property
+    def with_all_views(self) -> list[str]:
+        """Those of the finished models that get all views."""
+        some = self.record.get("view_sets", {})
+        return [m for m in self.finished if m not in some]
+
+
+def outcome_folders(outcomes: Sequence[str]) -> dict[str, str]:
+    """Return the name of the folder of every outcome, which any file system can have.
+
+    Examples
+    --------
+    >>> from baldur.evaluation.results import outcome_folders
+    >>> outcome_folders(["stroke", "fall / fracture", "Stroke"])
+    {'stroke': 'stroke', 'fall / fracture': 'fall_fracture', 'Stroke': 'Stroke_3'}
+    """
+    folders: dict[str, str] = {}
+    taken: set[str] = set()
+    for number, name in enumerate(outcomes, 1):
+        plain = re.sub(r"[^A-Za-z0-9-]+", "_", name).strip("_")[:_LONGEST_NAME] or "outcome"
+        if plain.casefold() in taken:
+            plain = f"{plain}_{number}"
+        taken.add(plain.casefold())
+        folders[name] = plain
+    return folders
+
+
+def read_tables(
+    folder: Path, names: Iterable[str], required: Sequence[str] = ()
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Read tables of a folder; damaged ones that are not required become sentences."""
+    tables, problems = {}, []
+    for name in names:
+        try:
+            tables[name] = read_result_table(folder, name)
+        except InputError as error:
+            if name in required:
+                raise
+            tables[name] = pd.DataFrame()
+            problems.append(f"{error} The page leaves out what it would show.")
+    return tables, problems
+
+
+def _differences(folder: Path, record: dict[str, Any], known: list[str]) -> list[str]:
+    """Return sentences about files that are not those the study wrote."""
+    files = record.get("files")
+    if files is None:
+        return ["run.json does not list the files of the study, so changes to them go unseen."]
+    sentences = []
+    for name, what in changed_files(folder, record).items():
+        if any(str(folder / name) in text for text in known):
+            continue  # said already, and in more detail
+        if what == "missing":
+            sentences.append(f"{name} is missing. The page leaves out what it would show.")
+        else:
+            sentences.append(f"{name} was changed after the study had written it.")
+    others = [f"{name}.csv" for name in TABLES if f"{name}.csv" not in files]
+    others = [name for name in others if (folder / name).is_file()]
+    return sentences + [f"{name} is not a file that the study wrote." for name in others]
+
+
+def _check_classes(tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> list[str]:
+    """Drop predictions whose classes are not those of the study, and return a sentence about it."""
+    predictions = tables["predictions"]
+    if not len(predictions.columns):
+        return []
+    columns = {c for c in map(str, predictions) if c.startswith("p_")}
+    if columns == {f"p_{name}" for name in record["classes"]}:
+        return []
+    tables["predictions"] = pd.DataFrame()
+    return [
+        "predictions.csv and run.json name different classes. The page leaves out what "
+        "predictions.csv would show."
+    ]
