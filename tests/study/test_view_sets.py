@@ -4,7 +4,6 @@ import pytest
 
 from baldur.baselines.plain import SideBySideClassifier
 from baldur.exceptions import StudyError
-from baldur.saving import load_model, save_model
 from baldur.study import evaluate_study, fit_study, load_study
 
 MODEL = {"name": "Ridge logistic", "grid": {"C": [1.0]}}
@@ -22,8 +21,6 @@ def test_rows_of_one_model_have_names_with_their_views(parts, tables, write):
     assert load_study(done.folder / "study.toml", roots=[config.folder]).models[1].label == names[1]
     saved, _ = fit_study(config, names[1])
     assert list(saved.n_features) == ["blood"]
-    save_model(saved, config.folder / "model")
-    assert list(load_model(config.folder / "model").n_features) == ["blood"]
 
 
 def test_interrupted_view_sets_continue(parts, tables, write):

@@ -31,6 +31,9 @@ MODELS: Mapping[str, str] = MappingProxyType(
 )
 """Name of a model to a one-line description."""
 
+SAVED_MODELS = ("BALDUR", "BALDUR (mean-field)")
+"""Models that can be saved in a folder."""
+
 CLASSIFICATION_MODELS = tuple(name for name in MODELS if name not in ("Ridge", "Elastic net"))
 """Models that predict classes."""
 

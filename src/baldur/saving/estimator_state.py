@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +18,6 @@ from baldur.inference.predictor import Predictor
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
 from baldur.paper.predictor import MeanFieldPredictor
 from baldur.preparation import Preparation
-from baldur.saving.baseline_state import baseline_state, is_baseline, read_baseline
 from baldur.saving.setting_state import read_settings, settings_state
 from baldur.views.view import default_names
 
@@ -294,28 +292,23 @@ ESTIMATORS: Mapping[str, _Known] = MappingProxyType(
         "mean-field regressor": _Known(PaperRegressor, ("regression",)),
     }
 )
-"""Kinds of our own estimators; baselines are of the kind "baseline"."""
+"""Estimators that can be saved, by the name of their kind in model folders."""
 
 
 def kind_of(estimator: Any) -> str:
     """Return the kind under which an estimator is stored; an InputError if it has none."""
-    found = type(estimator)
     for kind, known in ESTIMATORS.items():
-        if found is known.type:
+        if type(estimator) is known.type:
             return kind
-    if is_baseline(estimator):
-        return "baseline"
     raise InputError(
-        f"{found.__name__} cannot be saved: model files have estimators of baldur only. Wrap "
-        f"another estimator in baldur.evaluation.SideBySide."
+        f"{type(estimator).__name__} cannot be saved: model folders have BALDUR and its mean-field "
+        "form only. Save another estimator with skops, as docs/howto/models.md shows."
     )
 
 
 def estimator_state(estimator: Any) -> State:
     """Return the state of a fitted estimator."""
     kind = kind_of(estimator)
-    if kind == "baseline":
-        return baseline_state(estimator)
     task = getattr(estimator, "_task", "regression")
     own = vars(estimator)
     return {
@@ -335,9 +328,7 @@ def estimator_state(estimator: Any) -> State:
 
 def read_estimator(state: Any) -> Any:
     """Build a fitted estimator from its state; every part is validated."""
-    makers: dict[str, Callable[..., Any]] = dict.fromkeys(ESTIMATORS, _read_own)
-    makers["baseline"] = partial(read_baseline, read_preparation=Preparation.from_state)
-    return by_kind(makers)(state)
+    return by_kind(dict.fromkeys(ESTIMATORS, _read_own))(state)
 
 
 def _read_own(state: Any) -> Any:

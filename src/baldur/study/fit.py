@@ -112,7 +112,7 @@ def predict_study(
     Parameters
     ----------
     model : SavedModel
-        As `load_model` returns it.
+        As `load` returns it.
     config : StudyConfig
         Read with ``load_study(file, predicting=True)``. Views the model knows and the file does
         not have are absent for every sample; columns the model does not know are left out.
