@@ -19,7 +19,7 @@ from baldur.plots import (
     RocDisplay,
     ViewShareDisplay,
 )
-from baldur.plots.results_tables import Results
+from baldur.plots.results_tables import results_of
 
 RESAMPLES = 200
 
@@ -183,7 +183,7 @@ def test_precision_ends_at_the_prevalence(result):
 
 
 def test_calibration_and_decision_show_the_tables_of_the_evaluation(result, run):
-    made, shared = result.evaluation(), Results(result)
+    made, shared = result.evaluation(), results_of(result)
     curve = CalibrationDisplay.from_result(shared)
     assert_frame_equal(curve.table, made.calibration_curve)
     people = curve.spread.groupby("model")["people"].sum()
@@ -198,16 +198,16 @@ def test_calibration_and_decision_show_the_tables_of_the_evaluation(result, run)
 
 
 def test_results_of_a_folder_equal_those_in_memory(result, run):
-    there, here = Results(run), Results(result)
+    there, here = results_of(run), results_of(result)
     assert there.classes == here.classes
     for name in ("predictions", "selection", "weights", "views", "view_shares", "presence"):
-        assert_frame_equal(there.frame(name), here.frame(name), check_dtype=False)
-    assert len(there.frame("learning_curve")) == 0
-    assert Results(there).frame("selection") is there.frame("selection")
+        assert_frame_equal(there.table(name), here.table(name), check_dtype=False)
+    assert len(there.table("learning_curve")) == 0
+    assert results_of(there).table("selection") is there.table("selection")
 
 
 def test_results_of_something_else_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such folder"):
-        Results(tmp_path / "none")
+        results_of(tmp_path / "none")
     with pytest.raises(InputError, match="nested_cv"):
-        Results(3)
+        results_of(3)

@@ -1,15 +1,15 @@
 """Evaluation: compare models by nested cross-validation, and judge held-out predictions.
 
 In: a `Design` (how models are compared), models, data and labels. `open_comparison` checks them
-and returns a `Comparison`; `run_comparison` (of a label matrix `run_outcomes`) runs its jobs;
-`nested_cv` does both.
+and returns a `Comparison`; `run_comparison` runs its jobs; `nested_cv` does both.
 Out: a `NestedResult`, from which all tables are computed with one bootstrap (for a label matrix a
 `MultilabelResult` with one for each label); or, from a predictions table of any model, an
 `Evaluation`.
 
-`engine` runs and stores jobs, `tables` has the table of metrics and tests between models,
-`selection` the selected features, `clinical` intervals, calibration, net benefit and subgroups,
-`added_value` what each view adds, and `validation` a frozen model on a new cohort.
+`run` runs and `job_store` stores jobs, `metric_table` has the table of metrics and tests between
+models, `selected_features` the selected features, `clinical` intervals, calibration, net benefit
+and subgroups, `added_value` what each view adds, and `validation` a frozen model on a new cohort.
+`results` has all tables by name, for files, figures and pages; `result_files` is their registry.
 
 It may import estimators, baselines, preparation and views; never saving, plots, study or report.
 

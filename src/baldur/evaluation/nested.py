@@ -13,7 +13,6 @@ import numpy as np
 from baldur.core.threads import one_thread
 from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.design import Comparison, Design, open_comparison
-from baldur.evaluation.job_results import JobResults
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.jobs import Shard, seed_of, whole_sample, without_prefix
 from baldur.evaluation.label_matrix import is_label_matrix
@@ -89,8 +88,7 @@ def nested_cv(
     ['Dummy', 'Ridge logistic']
     """
     comparison = open_comparison(Design(**design), models, X, y)
-    run = run_outcomes if comparison.outcomes else run_comparison
-    result = run(
+    result = run_comparison(
         comparison, n_jobs=n_jobs, client=client, store=store, shard=shard, progress=progress
     )
     if result.no_signal:
@@ -113,8 +111,8 @@ def run_comparison(
     store: str | Path | None = None,
     shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> NestedResult:
-    """Run the nested cross-validation of a comparison with one outcome.
+) -> NestedResult | MultilabelResult:
+    """Run the nested cross-validation of a comparison with one or several outcomes.
 
     Examples
     --------
@@ -129,53 +127,13 @@ def run_comparison(
     >>> result.predictions.shape[0], result.settings["value"].tolist()
     (80, [0.1, 0.1])
     """
-    if comparison.outcomes:
-        raise InputError("The comparison has several outcomes; run it with run_outcomes.")
-    found = _run(comparison, n_jobs, client, store, shard, progress)
-    return NestedResult(comparison, found[0])
-
-
-def run_outcomes(
-    comparison: Comparison,
-    *,
-    n_jobs: int = 1,
-    client: Any = None,
-    store: str | Path | None = None,
-    shard: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> MultilabelResult:
-    """Run the nested cross-validation of a comparison with several outcomes.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design
-    >>> from baldur.evaluation.design import open_comparison
-    >>> from baldur.evaluation.nested import run_outcomes
-    >>> sim = make_multiview(60, {"a": 5}, random_state=0)
-    >>> labels = pd.DataFrame({"stroke": sim.target, "fall": [0, 1] * 30})
-    >>> comparison = open_comparison(Design(outer=2, inner=2), ["Dummy"], sim.data, labels)
-    >>> list(run_outcomes(comparison).results)
-    ['stroke', 'fall']
-    """
-    if not comparison.outcomes:
-        raise InputError("The comparison has one outcome; run it with run_comparison.")
-    return MultilabelResult(comparison, _run(comparison, n_jobs, client, store, shard, progress))
-
-
-def _run(
-    comparison: Comparison,
-    n_jobs: int,
-    client: Any,
-    store: str | Path | None,
-    shard: str | None,
-    progress: Callable[[Progress], None] | None,
-) -> list[JobResults]:
     if shard is not None and store is None:
         raise InputError("shard needs store, the folder that all shards share.")
     part = None if shard is None else Shard.of(shard)
-    return run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
+    jobs = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
+    if comparison.outcomes:
+        return MultilabelResult(comparison, jobs)
+    return NestedResult(comparison, jobs[0])
 
 
 def fit_all_rows(

@@ -12,7 +12,7 @@ from baldur.exceptions import InputError
 from baldur.io.nifti import to_nifti
 from baldur.plots.display import Display
 from baldur.plots.drawing import empty, legend
-from baldur.plots.results_tables import Results, one_model
+from baldur.plots.results_tables import one_model, results_of
 from baldur.plots.style import Style, count, imaging, label, matplotlib, number, plain, style_of
 
 # Dark blue below zero and light orange above, which differ in grey too. Zero is not drawn.
@@ -112,16 +112,16 @@ class BrainDisplay(Display):
         -------
         BrainDisplay
         """
-        found = Results(result)
+        found = results_of(result)
         grids = found.grids()
         if not grids:
             raise InputError("No view of these results is made of images.")
-        selection = found.frame("selection")
+        selection = found.table("selection")
         name = one_model(selection, model, "selected features")
         rows = selection[(selection["model"] == name) & (selection["feature"] != "*")]
         rows = rows[rows["frequency"].astype(float) >= least]
         rows = rows.drop_duplicates(["view", "feature"], keep="last")
-        places = found.frame("feature_locations")
+        places = found.table("feature_locations")
         columns = ["view", "feature", "mean_weight", "frequency"]
         table = rows[rows["view"].isin(list(grids))][columns].merge(places, on=["view", "feature"])
         table = table.rename(columns={"mean_weight": "weight"})

@@ -22,7 +22,7 @@ from baldur.plots.drawing import (
     legend_height,
     lines_of,
 )
-from baldur.plots.results_tables import Results
+from baldur.plots.results_tables import results_of
 from baldur.plots.style import Style, number, plain, style_of
 
 BINS = 20
@@ -79,12 +79,12 @@ class CalibrationDisplay(Display):
         -------
         CalibrationDisplay
         """
-        found = Results(result)
-        table = chosen_models(found.frame("calibration_curve"), models, "calibration curve")
+        found = results_of(result)
+        table = chosen_models(found.table("calibration_curve"), models, "calibration curve")
         if not len(table):
             table = pd.DataFrame(columns=["model", "class", "predicted", "observed", "low", "high"])
-        measures = found.frame("calibration")
-        spread = _histogram(found.frame("predictions"), table, found.classes)
+        measures = found.table("calibration")
+        spread = _histogram(found.table("predictions"), table, found.classes)
         return cls(
             table,
             measures if len(measures) else None,
@@ -233,7 +233,7 @@ class DecisionDisplay(Display):
         -------
         DecisionDisplay
         """
-        table = Results(result).frame("decision")
+        table = results_of(result).table("decision")
         if not len(table):
             return cls(pd.DataFrame(columns=COLUMNS))
         both = table["model"].isin([TREAT_ALL, TREAT_NONE])
@@ -372,9 +372,9 @@ class RankingDisplay(Display):
         -------
         RankingDisplay
         """
-        found = Results(result)
+        found = results_of(result)
         return cls.from_predictions(
-            found.frame("predictions"), classes=found.classes, models=models, resamples=resamples
+            found.table("predictions"), classes=found.classes, models=models, resamples=resamples
         )
 
     @property

@@ -34,7 +34,7 @@ from baldur.plots.drawing import (
     name_rows,
     row_height,
 )
-from baldur.plots.results_tables import Results
+from baldur.plots.results_tables import results_of
 from baldur.plots.style import Style, count, label, number, plain, style_of
 
 # Metrics that are shown unless others are asked for.
@@ -90,9 +90,9 @@ class ComparisonDisplay(Display):
         -------
         ComparisonDisplay
         """
-        found = Results(result)
-        table = found.frame("intervals")
-        models = found.frame("table")
+        found = results_of(result)
+        table = found.table("intervals")
+        models = found.table("table")
         known = list(dict.fromkeys(table["metric"])) if len(table) else []
         wanted = [m for m in DEFAULT if m in known] or known[:2]
         if metrics is not None:
@@ -265,7 +265,7 @@ class AddedValueDisplay(Display):
         -------
         AddedValueDisplay
         """
-        return cls(Results(result).frame("added_value"))
+        return cls(results_of(result).table("added_value"))
 
     def _set_rows(self, part: pd.DataFrame) -> list[tuple[Any, ...]]:
         """Return the rows in order: baseline and what is added, each view alone, all but each."""

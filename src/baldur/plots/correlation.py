@@ -10,7 +10,7 @@ import pandas as pd
 from baldur.evaluation.selected_features import CORRELATION_COLUMNS, feature_correlations
 from baldur.plots.display import Display
 from baldur.plots.drawing import draw_cells, empty, name_columns, name_features, row_height
-from baldur.plots.results_tables import Results, one_model
+from baldur.plots.results_tables import one_model, results_of
 from baldur.plots.style import count, feature_labels, full_name, matplotlib, plain, style_of
 from baldur.views.estimator_input import open_views
 
@@ -103,7 +103,7 @@ class CorrelationDisplay(Display):
         -------
         CorrelationDisplay
         """
-        table = Results(result).frame("correlations")
+        table = results_of(result).table("correlations")
         if not len(table):
             return cls(pd.DataFrame(columns=CORRELATION_COLUMNS))
         name = one_model(table, model, "correlations of features")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from baldur.plots.display import Display
 from baldur.plots.drawing import draw_cells, empty, name_columns, name_features, row_height
-from baldur.plots.results_tables import Results, fold_names, one_model
+from baldur.plots.results_tables import fold_names, one_model, results_of
 from baldur.plots.style import Style, count, full_name, label, matplotlib, plain, style_of
 
 COLUMNS = ["fold", "view", "feature", "weight", "frequency"]
@@ -24,13 +24,13 @@ def fold_weights(
     `output`, or else the largest in absolute value) and frequency (share of all folds). Features
     that most folds select come first, then those with the largest weights.
     """
-    found = Results(result)
-    selection = found.frame("selection")
+    found = results_of(result)
+    selection = found.table("selection")
     name = one_model(selection, model, "selected features")
-    folds = found.frame("folds")
+    folds = found.table("folds")
     folds = folds[folds["model"] == name]
     names = list(fold_names(folds))
-    weights = found.frame("weights")
+    weights = found.table("weights")
     weights = weights[weights["model"] == name] if len(weights) else weights
     if not len(weights):
         return pd.DataFrame(columns=COLUMNS), names

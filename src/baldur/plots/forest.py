@@ -18,7 +18,7 @@ from baldur.plots.drawing import (
     row_height,
     stacked_bars,
 )
-from baldur.plots.results_tables import Results, fold_names, one_model
+from baldur.plots.results_tables import fold_names, one_model, results_of
 from baldur.plots.style import Style, count, number, plain, style_of
 
 FEWEST = 5
@@ -92,12 +92,12 @@ class ForestDisplay(Display):
         -------
         ForestDisplay
         """
-        found = Results(result)
-        selection = found.frame("selection")
+        found = results_of(result)
+        selection = found.table("selection")
         name = one_model(selection, model, "selected features")
         mine = selection[selection["model"] == name]
         listed = mine[mine["feature"] != "*"]
-        weights = found.frame("weights")
+        weights = found.table("weights")
         if len(weights):
             weights = weights[weights["model"] == name]
             ends = weights.groupby(["view", "feature", "class"])["weight"].agg(["min", "max"])
@@ -344,9 +344,9 @@ class ViewShareDisplay(Display):
         -------
         ViewShareDisplay
         """
-        found = Results(result)
-        shares = found.frame("view_shares")
-        views = found.frame("views")
+        found = results_of(result)
+        shares = found.table("view_shares")
+        views = found.table("views")
         name = one_model(views, model, "shares of views")
         views = views[views["model"] == name]
         column = "variance_share" if views["variance_share"].notna().all() else "share"

@@ -19,7 +19,7 @@ from baldur.plots.drawing import (
     lines_of,
     stacked_bars,
 )
-from baldur.plots.results_tables import Results
+from baldur.plots.results_tables import results_of
 from baldur.plots.style import Style, count, number, plain, short_names, style_of
 from baldur.views.container import MultiView
 
@@ -63,7 +63,7 @@ class LearningCurveDisplay(Display):
         if isinstance(result, pd.DataFrame):
             table = result
         else:
-            table = Results(result).frame("learning_curve")
+            table = results_of(result).table("learning_curve")
         if not len(table):
             return cls(pd.DataFrame(columns=COLUMNS))
         # Older results have fitted curves as well.
@@ -205,8 +205,8 @@ class MissingViewsDisplay(Display):
         -------
         MissingViewsDisplay
         """
-        found = Results(result)
-        return cls(found.frame("presence"), by_label=bool(found.classes))
+        found = results_of(result)
+        return cls(found.table("presence"), by_label=bool(found.classes))
 
     @property
     def people(self) -> int:

@@ -11,7 +11,7 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.plots.display import Display
 from baldur.plots.drawing import empty
-from baldur.plots.results_tables import Results, one_model
+from baldur.plots.results_tables import one_model, results_of
 from baldur.plots.style import Style, count, label, number, plain
 
 # Horizontal and vertical cells of a figure that can be distinguished; one point of each is drawn.
@@ -122,15 +122,15 @@ class ManhattanDisplay(Display):
         -------
         ManhattanDisplay
         """
-        found = Results(result)
-        places = found.frame("feature_locations")
+        found = results_of(result)
+        places = found.table("feature_locations")
         if not len(places) or "chromosome" not in places:
             raise InputError("No selected feature of these results has a chromosome.")
         located = places[places["chromosome"].fillna("").astype(str) != ""]
         named = [v for v in dict.fromkeys(located["view"]) if view is None or v == view]
         if not named:
             raise InputError(f"No selected feature of view {view!r} has a chromosome.")
-        selection = found.frame("selection")
+        selection = found.table("selection")
         name = one_model(selection, model, "selected features")
         rows = selection[(selection["model"] == name) & (selection["view"] == named[0])]
         rows = rows[rows["feature"] != "*"].drop_duplicates("feature")

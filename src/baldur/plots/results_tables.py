@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation import results
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
+from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 
 
-def results_of(source: Any) -> results.Results:
+def results_of(source: Any) -> Results:
     """Return the tables of a `NestedResult`, of the path of a results folder, or of `Results`."""
-    if isinstance(source, results.Results):
+    if isinstance(source, Results):
         return source
     if isinstance(source, (str, os.PathLike)):
         folder = Path(source)
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder of results.")
-        return results.Results(folder=folder)
+        return Results(folder=folder)
     if isinstance(source, NestedResult):
-        return results.Results(source)
+        return Results(source)
     if isinstance(source, MultilabelResult):
         raise InputError(
             "The result has several outcomes; give that of one, such as "
@@ -35,9 +35,6 @@ def results_of(source: Any) -> results.Results:
         "Expected what nested_cv returned, or the path of a results folder, but got "
         f"{type(source).__name__}."
     )
-
-
-Results = results_of
 
 
 def one_model(table: pd.DataFrame, model: str | None, what: str) -> str:

@@ -13,7 +13,7 @@ from baldur.evaluation.predictions import AS_SELECTED
 from baldur.exceptions import InputError
 from baldur.plots.display import Display
 from baldur.plots.drawing import empty, name_columns
-from baldur.plots.results_tables import Results, one_model
+from baldur.plots.results_tables import one_model, results_of
 from baldur.plots.style import Style, count, label, number, style_of
 
 _STEPS = {"nothing": "no feature", "views": "whole views", "features": "single features"}
@@ -267,7 +267,7 @@ class FewFeaturesDisplay(AccuracyDisplay):
         -------
         FewFeaturesDisplay
         """
-        table = Results(result).frame("few_features")
+        table = results_of(result).table("few_features")
         name = one_model(table, model, "submodels")
         return cls(table[table["model"] == name][COLUMNS].reset_index(drop=True))
 
