@@ -13,19 +13,18 @@ from baldur.baselines import BASELINES
 from baldur.baselines.plain import SideBySideClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import (
-    Design,
     MultilabelResult,
-    fit_all_rows,
     learning_curve,
     nested_cv,
-    preview,
 )
 from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.evaluation.design import open_comparison
+from baldur.evaluation.design import Design, open_comparison
 from baldur.evaluation.jobs import permute_labels
 from baldur.evaluation.label_matrix import read_label_matrix
 from baldur.evaluation.metric_table import compare_pairs
 from baldur.evaluation.multilabel import ONE_AT_A_TIME
+from baldur.evaluation.nested import fit_all_rows
+from baldur.evaluation.preview import preview
 from baldur.evaluation.splits import FoldPlan, label_strata
 from baldur.exceptions import InputError, UnfinishedError
 

@@ -150,7 +150,7 @@ def _predict_submodels(
             small = estimator.submodel(limit)
         except InputError:
             # All features of wide views need the training rows; the largest submodel has fewer.
-            small = estimator.submodel(max(one.n_features for one in estimator._submodels))
+            small = estimator.submodel(estimator._default_fit.largest)
         predicted = predict_rows(small, test, n_classes)
         arrays |= {f"few{limit}_{k}": v for k, v in predicted.items() if k != "margin"}
         parts = [index + starts[view] for view, index in read_selection(small, training).items()]
