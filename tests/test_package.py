@@ -32,7 +32,7 @@ def test_parts_come_with_the_package_and_only_when_asked_for():
         "assert not {'numpy', 'pandas', 'sklearn', 'scipy', 'torch'} & set(sys.modules)\n"
         "assert baldur.io.read_table and baldur.datasets.make_multiview\n"
         "assert baldur.evaluation.nested_cv and baldur.study.load_study\n"
-        "assert baldur.baselines.BASELINES and baldur.saving.load_model\n"
+        "assert baldur.baselines.BASELINES and baldur.saving.load\n"
         "assert baldur.BaldurClassifier and baldur.MultiView is baldur.views.MultiView\n"
         "assert 'torch' not in sys.modules\n"
     )

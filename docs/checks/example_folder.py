@@ -69,13 +69,13 @@ def _write_mudata(file, ids, rng):
 
 def objects(folder):
     """Return what pages call X, y, model, result and so on."""
-    from baldur.saving import save_model
+    from baldur.saving import save
     from baldur.study import evaluate_study, fit_study, load_study
 
     config = load_study(folder / "study.toml")
     evaluate_study(config)
     saved, _ = fit_study(config)
-    save_model(saved, folder / "model")
+    save(saved, folder / "model")
     shutil.copy(folder / "results" / "predictions.csv", folder / "predictions.csv")
     tables = {name: read_table(folder / f"{name}.csv", name=name) for name in ("csf", "proteins")}
     X = MultiView(

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,17 @@ MODELS = [
     {"name": "LSVM-l1", "grid": {"c_ratio": [3.0, 10.0]}},
     {"name": "MV-PLS", "grid": {"n_components": [1, 2]}},
 ]
+
+
+QUICK = {"name": "BALDUR", "settings": {"members": ["pooled"], "margin": 0.0}}
+"""A model that can be saved."""
+
+
+def fitting(study):
+    """Write a study of the quick model beside another study, and return its file."""
+    file = study.with_name("fitting.toml")
+    file.write_text(toml_text({**tomllib.loads(study.read_text()), "models": [QUICK]}))
+    return file
 
 
 def without_page(arguments):

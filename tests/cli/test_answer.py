@@ -46,13 +46,3 @@ def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
     total = reasons.groupby("sample")["contribution"].sum()
     odds = np.log(predicted) - np.log1p(-predicted)
     np.testing.assert_allclose(total.reindex(predicted.index), odds, atol=1e-9)
-
-
-def test_a_model_without_contributions_says_so(call, quick, tmp_path):
-    assert call("fit", quick[0], "--out", tmp_path / "model")[0] == 0
-    code, _, said = call(
-        "predict", tmp_path / "model", quick[0], "--out", "-", "--explain", tmp_path / "why.csv"
-    )
-    assert code == 2
-    assert "cannot compute what its features contribute" in said
-    assert not (tmp_path / "why.csv").exists()

@@ -19,6 +19,7 @@ from baldur.evaluation import Progress
 from baldur.study import load_study, study_schema
 from baldur.study.template import TEMPLATE
 from baldur.study.toml_file import toml_text
+from cli.conftest import fitting
 
 COMMANDS = ["init", "evaluate", "fit", "predict", "report", "demo", "models", "simulate"]
 
@@ -165,6 +166,16 @@ def test_wrong_input_leaves_with_two_and_one_line(call, study, tmp_path):
     assert call("nonsense")[0] == 2
 
 
+def test_fit_of_a_baseline_says_how_to_save_it(call, study, tmp_path):
+    for arguments in ((), ("--model", "MV-PLS")):
+        code, _, err = call("fit", study, *arguments, "--out", tmp_path / "model")
+        assert code == 2
+        assert "cannot be saved" in err
+        assert "--model" in err
+        assert "skops" in err
+    assert not (tmp_path / "model").exists()
+
+
 def test_a_failing_model_leaves_with_one_and_a_table(call, study):
     text = study.read_text()
     study.write_text(text + '\n[[models]]\nname = "bad"\nestimator = "sklearn.svm.NuSVC"\n'
@@ -177,12 +188,13 @@ def test_a_failing_model_leaves_with_one_and_a_table(call, study):
 
 def test_fit_then_predict(call, study, tmp_path):
     model = tmp_path / "model"
-    assert call("fit", study, "--model", "Ridge logistic", "--out", model)[0] == 0
-    assert json.loads((model / "manifest.json").read_text())["details"]["model"] == "Ridge logistic"
+    study = fitting(study)
+    assert call("fit", study, "--model", "BALDUR", "--out", model)[0] == 0
+    assert json.loads((model / "manifest.json").read_text())["details"]["model"] == "BALDUR"
     code, _, err = call("fit", study, "--out", model)
     assert code == 2
     assert "--force" in err
-    assert call("fit", study, "--model", "MV-PLS", "--out", model, "--force")[0] == 0
+    assert call("fit", study, "--out", model, "--force")[0] == 0
     new = study.parent / "new.toml"
     new.write_text(
         toml_text(
@@ -200,8 +212,8 @@ def test_fit_then_predict(call, study, tmp_path):
     assert list(frame.columns) == [
         "sample",
         "predicted",
-        "p_control",
-        "p_PD",
+        *("p_control", "p_control_lower", "p_control_upper"),
+        *("p_PD", "p_PD_lower", "p_PD_upper"),
         "views_used",
         "flags",
     ]

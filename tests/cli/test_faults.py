@@ -3,7 +3,6 @@
 import itertools
 import resource
 import shutil
-import tomllib
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,9 @@ import pytest
 from baldur.evaluation.shared_data import scratch_folder
 from baldur.exceptions import OutputError
 from baldur.report import build
-from baldur.saving import load_model, save_model
+from baldur.saving import load, save
 from baldur.study import evaluate_study, fit_study, load_study
-from baldur.study.toml_file import toml_text
+from cli.conftest import fitting
 from cli.places import copy_of, hidden, jobs_in, results
 from faults import StoppedError, stopped_after
 
@@ -31,7 +30,7 @@ def one_line(code, err, *words):
 @pytest.fixture(scope="module")
 def model(quick):
     """A fitted model of the quick study."""
-    return fit_study(load_study(quick[0]), "Ridge logistic")[0]
+    return fit_study(load_study(fitting(quick[0])))[0]
 
 
 # -- evaluate ------------------------------------------------------------------------------------
@@ -92,17 +91,18 @@ def test_older_results_stay_where_newer_ones_find_no_place(call, quick, disk, tm
 
 def test_a_read_only_place_is_named_and_left_as_it_is(call, quick, model, disk):
     study, whole = quick
+    baldur = fitting(study)
     place = disk("8m")
     out = place.path / "out"
     shutil.copytree(study.parent / "whole", out)
-    save_model(model, place.path / "model")
+    save(model, place.path / "model")
     (place.path / "p.csv").write_text("old")
     place.read_only()
     for arguments in (
         ("evaluate", study, "--out", out, "--quiet"),
         ("evaluate", study, "--out", place.path / "new", "--quiet"),
-        ("fit", study, "--out", place.path / "model", "--force"),
-        ("fit", study, "--out", place.path / "new"),
+        ("fit", baldur, "--out", place.path / "model", "--force"),
+        ("fit", baldur, "--out", place.path / "new"),
         ("predict", place.path / "model", study, "--out", place.path / "p.csv", "--quiet"),
         ("validate", place.path / "model", study, "--out", place.path / "new", "--quiet"),
         ("report", out, "--quiet"),
@@ -112,9 +112,9 @@ def test_a_read_only_place_is_named_and_left_as_it_is(call, quick, model, disk):
         code, _, err = call(*arguments)
         one_line(code, err, str(place.path), "Read-only file system")
     with pytest.raises(OutputError, match="Read-only"):
-        save_model(model, place.path / "model", overwrite=True)
+        save(model, place.path / "model", overwrite=True)
     assert results(out) == whole
-    assert load_model(place.path / "model").details == model.details
+    assert load(place.path / "model", study=True).details == model.details
     assert (place.path / "p.csv").read_text() == "old"
 
 
@@ -143,13 +143,13 @@ def test_stopped_anywhere_in_writing_results_the_next_run_finishes(quick, tmp_pa
 
 
 def test_fit_on_a_full_disk_leaves_the_old_model_or_none(call, quick, model, disk):
-    study, _ = quick
+    study = fitting(quick[0])
     small = disk("1m")
-    kept = save_model(model, small.path / "model")
+    kept = save(model, small.path / "model")
     before = {f.name: f.read_bytes() for f in kept.iterdir()}
     small.fill()
     for arguments in (("--out", kept, "--force"), ("--out", small.path / "new")):
-        code, _, err = call("fit", study, "--model", "MV-PLS", *arguments)
+        code, _, err = call("fit", study, *arguments)
         one_line(code, err, "No space left on device")
     assert {f.name: f.read_bytes() for f in kept.iterdir()} == before
     assert not (small.path / "new").exists()
@@ -159,31 +159,31 @@ def test_a_save_stopped_at_any_step_leaves_the_old_model_or_the_new(model, tmp_p
     other = type(model)(model.estimator, model.classes, details={"is": "new"})
     for last in range(100):
         folder = tmp_path / f"old{last}"
-        save_model(model, folder)
+        save(model, folder)
         try:
             with stopped_after(monkeypatch, last):
-                save_model(other, folder, overwrite=True)
+                save(other, folder, overwrite=True)
         except StoppedError:
-            assert load_model(folder).details in (model.details, other.details)
-            save_model(other, folder, overwrite=True)
+            assert load(folder, study=True).details in (model.details, other.details)
+            save(other, folder, overwrite=True)
         else:
             break
-        assert load_model(folder).details == other.details
+        assert load(folder, study=True).details == other.details
         assert [f.name for f in hidden(folder)] == []
         # In a new place: the whole model or nothing that stands in the way of the next one.
         new = tmp_path / f"new{last}"
         try:
             with stopped_after(monkeypatch, last):
-                save_model(model, new)
+                save(model, new)
         except StoppedError:
-            save_model(model, new, overwrite=True)
-        assert load_model(new).details == model.details
+            save(model, new, overwrite=True)
+        assert load(new, study=True).details == model.details
     assert 10 < last < 99
 
 
 def test_predict_on_a_full_disk_leaves_the_old_file(call, quick, model, disk, tmp_path):
     study, _ = quick
-    save_model(model, tmp_path / "model")
+    save(model, tmp_path / "model")
     small = disk("64k")
     out = small.path / "p.csv"
     assert call("predict", tmp_path / "model", study, "--out", out, "--quiet")[0] == 0
@@ -270,13 +270,8 @@ def test_a_limit_on_file_sizes_is_named(call, quick, tmp_path):
     assert results(out) == quick[1]
 
 
-@pytest.mark.usefixtures("one_repeat")
-def test_output_to_a_full_disk_is_one_line(run, quick, tmp_path):
-    # Loading one of ours does not import skops, and with it all that is installed.
-    study = quick[0].with_name("ours.toml")
-    models = {"models": [{"name": "BALDUR", "settings": {"members": ["pooled"]}}]}
-    study.write_text(toml_text({**tomllib.loads(quick[0].read_text()), **models}))
-    save_model(fit_study(load_study(study), "BALDUR")[0], tmp_path / "model")
+def test_output_to_a_full_disk_is_one_line(run, quick, model, tmp_path):
+    save(model, tmp_path / "model")
     with open("/dev/full", "wb") as full:
         done = run("predict", tmp_path / "model", quick[0], "--out", "-", "--quiet", stdout=full)
     one_line(done.returncode, done.stderr, "No space left on device")

@@ -201,9 +201,9 @@ def test_results_of_a_folder_equal_those_in_memory(result, run):
     there, here = results_of(run), results_of(result)
     assert there.classes == here.classes
     for name in ("predictions", "selection", "weights", "views", "view_shares", "presence"):
-        assert_frame_equal(there.frame(name), here.frame(name), check_dtype=False)
-    assert len(there.frame("learning_curve")) == 0
-    assert results_of(there).frame("selection") is there.frame("selection")
+        assert_frame_equal(there.table(name), here.table(name), check_dtype=False)
+    assert len(there.table("learning_curve")) == 0
+    assert results_of(there).table("selection") is there.table("selection")
 
 
 def test_results_of_something_else_are_refused(tmp_path):

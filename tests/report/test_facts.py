@@ -16,7 +16,6 @@ from baldur.report.checks import checks_of_model, checks_of_run
 from baldur.report.evidence import comparison_of
 from baldur.report.explanations import EXPLANATIONS, _which
 from baldur.report.facts import gather_facts
-from baldur.report.feature_tables import mean_sd
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     distinct,
@@ -28,7 +27,7 @@ from baldur.report.formatting import (
     probability,
     short,
 )
-from baldur.report.tables import multiplicity
+from baldur.report.tables import mean_sd, multiplicity
 from baldur.saving import SavedModel
 
 pytestmark = pytest.mark.usefixtures("one_repeat")

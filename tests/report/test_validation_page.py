@@ -11,7 +11,7 @@ from baldur.cli import app
 from baldur.exceptions import InputError
 from baldur.report import build, report_folder
 from baldur.report.validation import is_validation, open_validation, validation_page
-from baldur.saving import save_model
+from baldur.saving import save
 from baldur.study import evaluate_study, fit_study, load_study
 from report.damage import table_damages
 from study.conftest import make_parts, make_tables, write_study
@@ -21,12 +21,13 @@ from study.conftest import make_parts, make_tables, write_study
 def places(tmp_path_factory):
     """Folders of a study, of its model, and of a validation made by the command."""
     home = tmp_path_factory.mktemp("development")
-    models = [{"name": "Ridge logistic", "grid": {"C": [1.0]}}, {"name": "Dummy"}]
+    baldur = {"name": "BALDUR", "settings": {"members": ["spike_slab"]}}
+    models = [baldur, {"name": "Dummy"}]
     tables = make_tables()
     file = write_study({**make_parts(), "models": models}, tables, home)
     config = load_study(file)
     study = evaluate_study(config).folder
-    model = save_model(fit_study(config)[0], home / "model")
+    model = save(fit_study(config)[0], home / "model")
     there = tmp_path_factory.mktemp("cohort")
     parts = {k: v for k, v in make_parts().items() if k in ("title", "samples", "views", "outcome")}
     new = write_study(parts, tables, there)
@@ -39,12 +40,12 @@ def places(tmp_path_factory):
 def test_the_command_prints_the_auc_and_writes_a_page(places):
     study, _, folder, said = places
     auc = pd.read_csv(folder / "intervals.csv").set_index(["site", "metric"]).loc[("*", "auc")]
-    before = pd.read_csv(study / "intervals.csv").query("model == 'Ridge logistic' and site == '*'")
+    before = pd.read_csv(study / "intervals.csv").query("model == 'BALDUR' and site == '*'")
     before = before.set_index("metric").loc["auc"]
     assert f"AUC: {auc['estimate']:.3f} ({auc['low']:.3f} to {auc['high']:.3f})" in said
     assert f"in development {before['estimate']:.3f} ({before['low']:.3f}" in said
     slopes = [pd.read_csv(there / "calibration.csv") for there in (folder, study)]
-    slopes = [f.query("model == 'Ridge logistic' and measure == 'slope'").iloc[0] for f in slopes]
+    slopes = [f.query("model == 'BALDUR' and measure == 'slope'").iloc[0] for f in slopes]
     new, old = (f"{s['estimate']:.3f} ({s['low']:.3f} to {s['high']:.3f})" for s in slopes)
     assert f"slope: {new}; in development {old}" in said
     assert (folder / "report.html").is_file()
@@ -57,7 +58,7 @@ def test_the_page_has_both_figures_and_the_headlines(places):
     facts = validation_page(open_validation(folder), "hidden", None).facts
     rows = {row[0].text: row for row in facts.tables["figures"].rows}
     new = pd.read_csv(folder / "intervals.csv").query("site == '*'").set_index("metric")
-    old = pd.read_csv(study / "intervals.csv").query("model == 'Ridge logistic' and site == '*'")
+    old = pd.read_csv(study / "intervals.csv").query("model == 'BALDUR' and site == '*'")
     assert rows["AUC"][1].sort == pytest.approx(new.loc["auc", "estimate"])
     before = old.set_index("metric").loc["auc", "estimate"]
     assert rows["AUC"][2].sort == pytest.approx(before)
@@ -76,7 +77,7 @@ def test_the_page_has_the_title_of_the_study_file(places, tmp_path):
     text = (folder / "validation.txt").read_text()
     assert text.startswith("Title: Small\n")  # as the study file of the fixture has it
     lines = [line for line in text.splitlines() if not line.startswith("Title: ")]
-    for title, said in (("Second cohort", "Second cohort"), ("", "Validation of Ridge logistic")):
+    for title, said in (("Second cohort", "Second cohort"), ("", "Validation of BALDUR")):
         first = [f"Title: {title}", ""] if title else []
         (folder / "validation.txt").write_text("\n".join([*first, *lines]))
         run = open_validation(folder)
@@ -142,7 +143,7 @@ def test_another_folder_is_no_development_study(places, tmp_path):
     arguments = ["validate", str(model), str(study), "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, [*arguments, "--development", str(tmp_path)])
     assert done.exit_code == 1
-    assert "has no intervals of a model 'Ridge logistic'" in str(done.exception)
+    assert "has no intervals of a model 'BALDUR'" in str(done.exception)
     with pytest.raises(InputError, match="can be combined with a folder of results"):
         report_folder(folder, tmp_path / "page.html", model=model)
 

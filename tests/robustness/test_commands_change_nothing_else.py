@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from baldur.saving import save_model
+from baldur.saving import save
 from baldur.study import fit_study, load_study
-from cli.conftest import command, environment, small_study
+from cli.conftest import command, environment, fitting, small_study
 from cli.places import disk  # noqa: F401 a fixture
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="uses Linux tools")
@@ -35,7 +35,7 @@ def inputs():
     place.chmod(0o755)
     models = [{"name": "Ridge logistic", "grid": {"C": [0.1, 1.0]}}]
     study, _ = small_study(place, models, {"outer": 2, "inner": 2})
-    save_model(fit_study(load_study(study), "Ridge logistic")[0], place / "model")
+    save(fit_study(load_study(fitting(study)))[0], place / "model")
     yield place
     shutil.rmtree(place)
 

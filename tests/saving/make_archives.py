@@ -17,7 +17,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import baldur
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
-from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.paper import PaperClassifier
 from baldur.saving.layout import SCHEMA
@@ -91,10 +90,9 @@ def models():
     few = {"a": 3, "b": 4}
     X, y = problem(66, few, {"a": 2, "b": 1}, 2)
     yield "binary", BaldurClassifier().fit(X[:60], y[:60]), X[60:]
-    yield "rank", BaldurClassifier(scale="rank").fit(X[:60], y[:60]), X[60:]
+    yield "rank", BaldurClassifier(preparation="rank").fit(X[:60], y[:60]), X[60:]
     mean_field = PaperClassifier(bound="jaakkola", sparsity=0.5, max_iter=30)
     yield "mean_field", mean_field.fit(X[:60], y[:60]), X[60:]
-    yield "ridge", BASELINES["Ridge logistic"].make().fit(X[:60], y[:60]), X[60:]
     X, y = problem(66, few, {"a": 2, "b": 1}, 3)
     yield "three_classes", BaldurClassifier().fit(X[:60], y[:60]), X[60:]
     X, y = problem(66, few, {"a": 2, "b": 1}, None)

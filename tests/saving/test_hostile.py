@@ -1,22 +1,17 @@
 """Model folders from strangers: nothing is executed or trusted, every fault is one line."""
 
-import copy
 import json
 import pickle
 import random
-import zipfile
-from io import BytesIO
 
 import joblib
 import numpy as np
 import pytest
 
 from baldur.exceptions import BaldurError, InputError
-from baldur.saving import SavedModel, load, load_model, save
-from baldur.saving.baseline_state import TRUSTED
-from saving import forged_archives
+from baldur.saving import load, save
 from saving.forging import read_tree, real_models, reseal, run
-from saving.models import N, cohort, fitted, rows_for
+from saving.models import fitted, rows_for
 
 NAME = "mean field, words"
 
@@ -51,7 +46,7 @@ def test_five_hundred_forged_models():
         ("estimator.predictor.result.W", lambda v: v[:1], "2 entries, but got 1"),
         ("estimator.predictor.kind", lambda v: "os.system", "expected 'mean-field predictor'"),
         ("estimator.kind", lambda v: "subprocess.Popen", "expected 'baldur classifier' or"),
-        ("estimator.kind", lambda v: "baseline", "it is missing"),
+        ("estimator.kind", lambda v: "baseline", "expected 'baldur classifier' or"),
         ("estimator.task", lambda v: "regression", "expected one of"),
         ("estimator.task", lambda v: "multiclass", "one output per class"),
         ("estimator.settings.max_iter", lambda v: -3, "max_iter must be"),
@@ -142,7 +137,6 @@ def test_predictors_that_cannot_be_are_refused_and_named(tmp_path, name, path, v
         ("sparsity_path_.data.0.values", lambda v: v[-1:].repeat(len(v)), "one row of nothing"),
         ("sparsity_path_.data.3.values", lambda v: v > 0, "numbers in the column loss"),
         ("stacking_weights_", lambda v: {"a": "b"}, "stacking_weights_.a: expected a number"),
-        ("signal_shown_", lambda v: 1, "expected true or false"),
         ("inclusion_probability_.a", lambda v: v + 2, "expected numbers at most 1"),
         ("credible_sets_.columns", lambda v: v[::-1], "credible_sets_.columns: expected"),
     ],
@@ -222,18 +216,9 @@ def test_damaged_states_with_right_checksums_give_one_line(folder):
     assert all(len(line.splitlines()) == 1 and len(line) < 600 for line in said)
 
 
-# -- baselines -----------------------------------------------------------------------------------
-
-
-def baseline(name="Ridge logistic", **settings):
-    from baldur.baselines import BASELINES
-
-    X, y = cohort("two")
-    return BASELINES[name].make().set_params(**settings).fit(X[:N], y[:N])
-
-
 def test_loading_works_without_pickle_and_joblib(tmp_path, monkeypatch):
-    models = [fitted(NAME), baseline(), baseline("RF", n_estimators=3)]
+    names = (NAME, "auto")
+    models = [fitted(name) for name in names]
     folders = [save(model, tmp_path / str(i)) for i, model in enumerate(models)]
 
     def broken(*_, **__):
@@ -242,117 +227,9 @@ def test_loading_works_without_pickle_and_joblib(tmp_path, monkeypatch):
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, broken)
     monkeypatch.setattr(joblib, "load", broken)
-    X = cohort("two")[0]
-    for model, saved in zip(models, folders, strict=True):
-        again = load(saved)
-        np.testing.assert_array_equal(again.predict_proba(X[N:]), model.predict_proba(X[N:]))
-
-
-def test_forged_baselines_are_refused_or_predict_what_can_be():
-    """Finding: forged baselines gave NaN, foreign errors, and could crash compiled code."""
-    counts, faults = forged_archives.run(25, 3, ("RF", "Boosted trees", "SVC", "Ridge logistic"))
-    assert faults == []
-    assert counts["refused"] > 3
-    assert counts["sound"] > 3
-
-
-@pytest.mark.slow
-def test_five_hundred_forged_baselines():
-    _, faults = forged_archives.run(500, 4)
-    assert faults == []
-
-
-def numbers_of(tree, name, value):
-    """Change a number of every tree in the description of an archive."""
-
-    def change(schema):
-        left = [schema]
-        while left:
-            node = left.pop()
-            children = list(node.values()) if isinstance(node, dict) else node
-            if isinstance(node, dict) and node.get("__class__") == tree:
-                held = (node.get("content") or {}).get("content") or {}
-                if isinstance(name, int):
-                    held = node["__reduce__"]["args"]["content"]
-                if isinstance(name, int) or name in held:
-                    # Equal numbers have one id, of which the first would count.
-                    held[name] |= {"content": str(value), "__id__": f"{id(node)} {name}"}
-            left += [one for one in children if isinstance(one, (dict, list))]
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "said"),
-    [
-        ("RF", numbers_of("Tree", "node_count", 0), "node count does not match"),
-        ("RF", numbers_of("Tree", "node_count", -5), "node count does not match"),
-        ("RF", numbers_of("Tree", 2, 10**6), "not of one outcome"),
-        ("RF", numbers_of("Tree", 0, 10**6), "another number of features than its estimator"),
-        ("RF", numbers_of("DecisionTreeClassifier", "n_features_in_", 10**6), "another number of"),
-        ("RF", numbers_of("RandomForestClassifier", "n_jobs", 10**9), "n_jobs=1000000000"),
-        ("Boosted trees", numbers_of("HistGradientBoostingClassifier", "n_features_in_", 0), "not"),
-        ("SVC", numbers_of("SVC", "kernel", '"precomputed"'), "do not fit together"),
-        ("SVC", numbers_of("SVC", "_sparse", "true"), "do not fit together"),
-    ],
-)
-def test_numbers_that_would_mislead_compiled_code_are_refused(name, change, said):
-    refused_archive(name, lambda content: repack(content, change), said)
-
-
-@pytest.mark.parametrize(
-    ("name", "pick", "change", "said"),
-    [
-        ("RF", lambda a: a.dtype.names, lambda a: put(a, "left_child", 10**6), "do not exist"),
-        ("RF", lambda a: a.dtype.names, lambda a: put(a, "right_child", 0), "do not exist"),
-        ("RF", lambda a: a.dtype.names, lambda a: put(a, "feature", 10**6), "that do not exist"),
-        ("RF", lambda a: a.dtype.names, lambda a: a[:0], "estimator.skops"),
-        ("Boosted trees", lambda a: a.dtype.names, lambda a: put(a, "left", 10**6), "do not exist"),
-        ("Boosted trees", lambda a: a.dtype.names, lambda a: put(a, "feature_idx", 10**6), "exist"),
-        ("Boosted trees", lambda a: a.dtype.names, lambda a: put(a, "is_categorical", 1), "categ"),
-        ("Boosted trees", lambda a: a.dtype.names, lambda a: a[:0], "without nodes"),
-        ("SVC", lambda a: a.dtype == np.int32, lambda a: a * 1000, "do not fit together"),
-        ("SVC", lambda a: a.ndim == 2, lambda a: a[:, :1], "do not fit together"),
-        ("RF", lambda a: a.dtype.kind == "b", lambda a: a.view(np.uint8) | 254, "neither 0 nor 1"),
-        ("Ridge logistic", lambda a: a.dtype.kind == "f", lambda a: a * np.nan, "not finite"),
-        ("Ridge logistic", lambda a: a.dtype.kind == "f", lambda a: a[:1], "must have shape"),
-        ("Ridge logistic", lambda a: a.dtype.kind == "i", lambda a: a * 0, "all different"),
-        ("Ridge logistic", lambda a: a.dtype.kind == "i",
-         lambda a: np.array(["ill\x1b[31m", "well"]), "without control characters"),
-    ],
-)  # fmt: skip
-def test_arrays_that_would_mislead_compiled_code_are_refused(name, pick, change, said):
-    def forge(content):
-        made = BytesIO()
-        with zipfile.ZipFile(BytesIO(content)) as old, zipfile.ZipFile(made, "w") as new:
-            for member in old.namelist():
-                raw = old.read(member)
-                if member.endswith(".npy") and pick(array := np.load(BytesIO(raw))):
-                    raw = forged_archives.packed(wild(change(array), array.dtype))
-                new.writestr(member, raw)
-        return made.getvalue()
-
-    refused_archive(name, forge, said)
-
-
-def wild(array, dtype):
-    """Bytes as truth values, which NumPy itself would never make."""
-    return array.view(bool) if dtype.kind == "b" else array
-
-
-def put(nodes, field, value):
-    made = nodes.copy()
-    made[field] = value
-    return made
-
-
-def refused_archive(name, forge, said):
-    state, _ = forged_archives.state(name)
-    content = forge(state["estimator"]["skops"].tobytes())
-    archive = np.frombuffer(content, dtype=np.uint8)
-    forged = {**state, "estimator": {**state["estimator"], "skops": archive}}
-    with pytest.raises(InputError, match=said), np.errstate(all="ignore"):
-        SavedModel.from_state(forged)
+    for name, model, saved in zip(names, models, folders, strict=True):
+        rows = rows_for(name)
+        np.testing.assert_array_equal(load(saved).predict_proba(rows), model.predict_proba(rows))
 
 
 def test_truth_values_that_are_neither_are_refused(folder):
@@ -366,43 +243,3 @@ def test_truth_values_that_are_neither_are_refused(folder):
     reseal(folder)
     with pytest.raises(InputError, match="neither 0 nor 1"):
         load(folder)
-
-
-def repack(content, change=lambda schema: None, **options):
-    """A skops archive with another schema, or packed otherwise."""
-    made = BytesIO()
-    with zipfile.ZipFile(BytesIO(content)) as old, zipfile.ZipFile(made, "w", **options) as new:
-        for name in old.namelist():
-            raw = old.read(name)
-            if name == "schema.json":
-                schema = json.loads(raw)
-                change(schema)
-                raw = json.dumps(schema).encode()
-            new.writestr(name, raw)
-    return made.getvalue()
-
-
-def test_baselines_of_other_types_are_refused(tmp_path):
-    from sklearn.linear_model import LogisticRegression
-    from skops.io import dumps
-
-    folder = save(baseline(), tmp_path / "model")
-    tree = read_tree(folder)
-    good = tree["estimator"]["skops"].tobytes()
-    cases = {
-        "not a baseline": dumps([1, 2]),
-        "of scikit-learn": dumps(LogisticRegression()),
-        "a function": dumps({"a": np.sum}),
-        "nonsense": b"PK nonsense",
-        "nothing": b"",
-        "compressed": repack(good, compression=zipfile.ZIP_DEFLATED),
-        "other type": repack(good, lambda s: s.update({"__class__": "Popen", "__module__": "os"})),
-    }
-    for name, content in cases.items():
-        forged = copy.deepcopy(tree)
-        forged["estimator"]["skops"] = np.frombuffer(content, dtype=np.uint8)
-        reseal(folder, forged)
-        with pytest.raises(InputError, match=r"estimator\.skops: ") as caught:
-            load_model(folder)
-        assert len(str(caught.value).splitlines()) == 1, name
-    assert not any(path.endswith(("Preparation", "FunctionType")) for path in TRUSTED)

@@ -10,8 +10,6 @@ import pytest
 
 import baldur
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
-from baldur.baselines import BASELINES
-from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError
 from baldur.paper import PaperClassifier
 from baldur.preparation import (
@@ -92,18 +90,12 @@ CASES = {
         preparation=having(SiteHarmoniser("site", ["blood"], keep=["sex"], estimates="plain")),
     ),
     "covariates": lambda: BaldurClassifier(
-        scale="rank", **DENSE, preparation=Preparation(regress_out=["age", "sex"])
+        **DENSE, preparation=Preparation("rank", regress_out=["age", "sex"])
     ),
     "covariates of mean field": lambda: PaperClassifier(
         bound="jaakkola", max_iter=5, preparation=Preparation(regress_out=["age", "sex"])
     ),
     "everything": lambda: BaldurClassifier(**DENSE, preparation=everything()),
-    "everything of a competitor": lambda: (
-        BASELINES["Ridge logistic"].make().set_params(preparation=everything())
-    ),
-    "everything of scikit-learn": lambda: SideBySide(
-        _neighbours(), scale="rank", preparation=everything()
-    ),
 }
 
 
@@ -114,12 +106,6 @@ def having(*steps):
 def everything():
     steps = [CategoryEncoder(), VariantFilter(), VoxelMask(), SiteHarmoniser("site", ["blood"])]
     return Preparation(steps=steps, regress_out=["age", "sex"])
-
-
-def _neighbours():
-    from sklearn.neighbors import KNeighborsClassifier
-
-    return KNeighborsClassifier(3)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -265,7 +251,7 @@ def test_a_study_that_is_fitted_saved_loaded_and_told_what_differs(tmp_path):
     folder = baldur.save(saved, tmp_path / "model")
     study = load_study(tmp_path / "study.toml", predicting=True)
     want, _ = predict_study(saved, study)
-    found, _ = predict_study(baldur.saving.load_model(folder), study)
+    found, _ = predict_study(baldur.saving.load(folder, study=True), study)
     pd.testing.assert_frame_equal(found, want, check_exact=True)
     about = json.loads((folder / "card.json").read_text())["about"]
     assert about["classes"] == ["well", "ill"]

@@ -13,6 +13,10 @@ def quick_intervals(few_resamples):
     """No test of a study is about the width of an interval."""
 
 
+QUICK = {"name": "BALDUR", "settings": {"members": ["pooled"], "margin": 0.0}}
+"""A model that can be saved."""
+
+
 def make_parts():
     """Return the study as a dictionary."""
     return {

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from baldur.exceptions import InputError
-from baldur.saving import load_model, save_model
+from baldur.saving import load, save
 from baldur.study import fit_study, load_study, predict_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
@@ -54,7 +54,7 @@ def test_swapped_alleles_in_the_bim(tmp_path):
     alleles = [("A", "G"), ("C", "A"), ("T", "G"), ("A", "T")]
     file = write(tmp_path / "fit", cells, alleles, state)
     saved, _ = fit_study(load_study(file))
-    model = load_model(save_model(saved, tmp_path / "model"))
+    model = load(save(saved, tmp_path / "model"), study=True)
     want, notes = predict_study(model, load_study(file, predicting=True))
     assert notes == []
 

@@ -9,14 +9,15 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from baldur.baselines import BASELINES
 from baldur.cli import app
 from baldur.exceptions import InputError, ShiftWarning, StudyError
 from baldur.report import report_folder
-from baldur.saving import SavedModel, load_model, save_model
+from baldur.saving import SavedModel, load, save
 from baldur.saving.folder import read_manifest
 from baldur.study import fit_study, load_study, predict_study, validate_study
 from baldur.study.fit import shift_in_notes
-from study.conftest import make_parts, make_tables, write_study
+from study.conftest import QUICK, make_parts, make_tables, write_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 
@@ -26,15 +27,16 @@ def saved(tmp_path_factory):
     """Folder of one fitted model."""
     folder = tmp_path_factory.mktemp("saved")
     covariates = {"regress_out": ["age"], "include": ["sex"]}
-    file = write_study({**make_parts(), "covariates": covariates}, make_tables(), folder)
+    parts = {**make_parts(), "covariates": covariates, "models": [QUICK]}
+    file = write_study(parts, make_tables(), folder)
     model, _ = fit_study(load_study(file))
-    return save_model(model, folder / "model")
+    return save(model, folder / "model")
 
 
 @pytest.fixture
 def fitted(saved, tmp_path):
     """It, loaded from a copy in the folder of the test."""
-    return load_model(shutil.copytree(saved, tmp_path / "model"))
+    return load(shutil.copytree(saved, tmp_path / "model"), study=True)
 
 
 def new_study(parts, tables, write, tmp_path, **change):
@@ -50,8 +52,8 @@ def test_the_saved_model_predicts_what_the_fitted_one_does(parts, tables, write,
     assert list(frame.columns) == [
         "sample",
         "predicted",
-        "p_control",
-        "p_patient",
+        *("p_control", "p_control_lower", "p_control_upper"),
+        *("p_patient", "p_patient_lower", "p_patient_upper"),
         "views_used",
         "flags",
     ]
@@ -169,10 +171,10 @@ def test_the_manifest_says_what_the_model_is(fitted, tmp_path):
     manifest = read_manifest(tmp_path / "model")
     assert manifest["schema"] == 3
     assert manifest["classes"] == ["control", "patient"]
-    assert manifest["details"]["model"] == "Ridge logistic"
+    assert manifest["details"]["model"] == "BALDUR"
     assert [view["name"] for view in manifest["views"]][:2] == ["blood", "brain"]
-    assert manifest["model"] == "baseline"
-    assert manifest["class"] == "RidgeLogisticClassifier"
+    assert manifest["model"] == "baldur classifier"
+    assert manifest["class"] == "BaldurClassifier"
     assert manifest["regress_out"]
 
 
@@ -181,7 +183,7 @@ def test_damage_is_found_before_anything_is_opened(fitted, tmp_path, name):
     file = tmp_path / "model" / name
     file.write_bytes(file.read_bytes()[:-1] + b"x")
     with pytest.raises(InputError, match="not what the manifest says"):
-        load_model(tmp_path / "model")
+        load(tmp_path / "model", study=True)
 
 
 @pytest.mark.parametrize(
@@ -200,27 +202,27 @@ def test_manifests_of_other_kinds_are_refused(fitted, tmp_path, change, said):
         manifest.pop(key) if value is ... else manifest.update({key: value})
     file.write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=said):
-        load_model(tmp_path / "model")
+        load(tmp_path / "model", study=True)
 
 
 def test_nothing_but_a_model_folder_is_replaced(fitted, tmp_path):
     with pytest.raises(InputError, match="holds a model"):
-        save_model(fitted, tmp_path / "model")
-    save_model(fitted, tmp_path / "model", overwrite=True)
+        save(fitted, tmp_path / "model")
+    save(fitted, tmp_path / "model", overwrite=True)
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"cat")
     with pytest.raises(InputError, match="is not a model folder"):
-        save_model(fitted, tmp_path / "photos", overwrite=True)
+        save(fitted, tmp_path / "photos", overwrite=True)
     with pytest.raises(InputError, match="is not a model folder"):
-        load_model(tmp_path / "photos")
+        load(tmp_path / "photos", study=True)
     assert sorted(f.name for f in tmp_path.iterdir() if f.name.startswith(".")) == []
 
 
 def test_a_failed_save_leaves_the_old_model(fitted, tmp_path, monkeypatch):
     before = (tmp_path / "model" / "manifest.json").read_bytes()
-    broken = SavedModel(lambda: None)
+    broken = SavedModel(BASELINES["Ridge logistic"].make())
     with pytest.raises(InputError, match="cannot be saved"):
-        save_model(broken, tmp_path / "model", overwrite=True)
+        save(broken, tmp_path / "model", overwrite=True)
     assert (tmp_path / "model" / "manifest.json").read_bytes() == before
 
 
@@ -318,22 +320,20 @@ def test_columns_that_were_renamed_are_named_on_both_sides(parts, tables, write,
     ]
 
 
-@pytest.mark.parametrize("model", ["Ridge logistic", "BALDUR"])
-def test_an_absurd_value_is_one_note_for_every_model(parts, tables, write, tmp_path, model):
-    settings = {"members": ["pooled"], "margin": 0.0} if model == "BALDUR" else {}
-    parts["models"] = [{"name": model, "settings": settings, "grid": {}}]
+def test_an_absurd_value_is_one_note(parts, tables, write, tmp_path):
+    parts["models"] = [QUICK]
     fitted, _ = fit_study(load_study(write(parts, tables)))
-    folder = save_model(fitted, tmp_path / "model")
+    folder = save(fitted, tmp_path / "model")
     tables["blood"]["blood_0"] = tables["blood"]["blood_0"].astype(float)
     tables["blood"].loc[3, "blood_0"] = 540.0
     kept = {k: v for k, v in parts.items() if k in ("samples", "views", "outcome", "output")}
     file = write(kept, tables, tmp_path / "new")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        why = [] if model != "BALDUR" else ["--explain", str(tmp_path / "why.csv")]
+        why = ["--explain", str(tmp_path / "why.csv")]
         arguments = ["predict", str(folder), str(file), "--out", str(tmp_path / "p.csv"), *why]
         shown = CliRunner().invoke(app, arguments, catch_exceptions=False)
-        done = validate_study(load_model(folder), load_study(file, predicting=True))
+        done = validate_study(load(folder, study=True), load_study(file, predicting=True))
     assert shown.output.count("sample 'p03' has blood_0 = 540") == 1
     assert ".." not in shown.output
     for name in ("validation.txt", "log.txt"):
@@ -365,7 +365,7 @@ def test_costs_of_a_study(parts, tables, write, tmp_path):
     settings = {"cost": {"brain": 800, "blood": 20}, "n_features": {"blood": 2, "brain": 1}}
     parts["models"] = [{"name": "BALDUR", "settings": settings}]
     model, _ = fit_study(load_study(write(parts, tables, tmp_path)))
-    saved = load_model(save_model(model, tmp_path / "model"))
+    saved = load(save(model, tmp_path / "model"), study=True)
     inner = saved.estimator
     assert inner.cost == settings["cost"]
     assert set(", ".join(inner.cost_path_["orders"]).split(", ")) - {""} == {"blood", "brain"}

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from baldur import BaldurClassifier
-from baldur.saving import load_model, save_model
+from baldur.saving import load, save
 from baldur.study import fit_study, load_study, predict_study
 from baldur.study.fit import contributions_of, predictions_of, summary_of
 from baldur.study.new_samples import read_new_samples
@@ -30,7 +30,7 @@ def saved(parts, tables, write, tmp_path):
     parts["models"] = [{"name": "BALDUR"}]
     study = load_study(write(parts, tables))
     model, _ = fit_study(study)
-    return load_model(save_model(model, tmp_path / "model"))
+    return load(save(model, tmp_path / "model"), study=True)
 
 
 WIDTHS = {"blood": 8, "brain": 12}
@@ -70,7 +70,7 @@ def test_without_steps_it_is_the_model_fitted_in_python(parts, tables, write, tm
     parts["models"] = [{"name": "BALDUR"}]
     study = load_study(write(parts, tables))
     saved, _ = fit_study(study)
-    model = load_model(save_model(saved, tmp_path / "model")).estimator
+    model = load(save(saved, tmp_path / "model"), study=True).estimator
     cells = {view: tables[view].set_index("sample") for view in ("blood", "brain")}
     y = (tables["samples"]["diagnosis"] == "patient").to_numpy().astype(int)
     seed = model.get_params()["random_state"]

@@ -8,8 +8,9 @@ from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError, StudyError
 from baldur.preparation import Preparation, SiteHarmoniser
-from baldur.saving import load_model, save_model
+from baldur.saving import load, save
 from baldur.study import evaluate_study, fit_study, load_study, predict_study
+from study.conftest import QUICK
 
 SITES = np.array(["lima", "oslo", "rome"])
 ALIGN = Preparation(steps=[SiteHarmoniser("site")])
@@ -96,8 +97,9 @@ def test_a_study_file_harmonises(study, tmp_path):
 
 def test_new_samples_are_harmonised_as_the_model_learned(study, tmp_path):
     parts, tables, write = study
+    parts["models"] = [QUICK]
     model, _ = fit_study(load_study(write(parts, tables)))
-    model = load_model(save_model(model, tmp_path / "model"))
+    model = load(save(model, tmp_path / "model"), study=True)
     kept = {k: v for k, v in parts.items() if k in ("samples", "views")}
 
     def predict(**change):

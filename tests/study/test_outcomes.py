@@ -12,7 +12,7 @@ from baldur.evaluation.result_files import JOBS, RESULT_FILES
 from baldur.exceptions import InputError, StudyError
 from baldur.plots import ComparisonDisplay, OutcomesDisplay
 from baldur.report import report_folder, report_study
-from baldur.saving import load_model, save_model
+from baldur.saving import load, save
 from baldur.study import (
     check_study,
     evaluate_study,
@@ -166,8 +166,8 @@ def test_the_check_counts_cases_and_looks_at_every_outcome(tmp_path):
 def model(study, tmp_path_factory, one_repeat):
     saved, _ = fit_study(load_study(study))
     place = tmp_path_factory.mktemp("model") / "model"
-    save_model(saved, place)
-    return load_model(place)
+    save(saved, place)
+    return load(place, study=True)
 
 
 def test_a_saved_model_predicts_every_outcome(model, study):
@@ -182,7 +182,7 @@ def test_a_saved_model_predicts_every_outcome(model, study):
 
 
 def test_the_page_of_a_model_shows_its_latent_factors(model, tmp_path):
-    save_model(model, tmp_path / "model")
+    save(model, tmp_path / "model")
     text = report_folder(tmp_path / "model").read_text()
     assert "Latent factors: loadings of the outputs" in text
     assert "outputs of the model share" in text

@@ -21,7 +21,7 @@ import baldur
 from baldur import plots
 from baldur.cli import app
 from baldur.exceptions import InputError
-from baldur.saving import load_model
+from baldur.saving import load
 from baldur.saving.scorers import r_code
 from baldur.study import fit_study, load_study
 from baldur.study.new_samples import read_new_samples
@@ -107,7 +107,7 @@ def case(tmp_path_factory, one_repeat):
     new = write_cohort(folder / "new", tables)
     run("fit", training, "--out", folder / "model", "--quiet")
     before, _ = fit_study(load_study(training))
-    saved = load_model(folder / "model")
+    saved = load(folder / "model", study=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows, samples, _, _ = read_new_samples(saved, load_study(new, predicting=True))

@@ -2,9 +2,8 @@
 
 import pytest
 
-from baldur.baselines import RidgeLogisticClassifier
+from baldur.baselines.plain import SideBySideClassifier
 from baldur.exceptions import StudyError
-from baldur.saving import load_model, save_model
 from baldur.study import evaluate_study, fit_study, load_study
 
 MODEL = {"name": "Ridge logistic", "grid": {"C": [1.0]}}
@@ -22,8 +21,6 @@ def test_rows_of_one_model_have_names_with_their_views(parts, tables, write):
     assert load_study(done.folder / "study.toml", roots=[config.folder]).models[1].label == names[1]
     saved, _ = fit_study(config, names[1])
     assert list(saved.n_features) == ["blood"]
-    save_model(saved, config.folder / "model")
-    assert list(load_model(config.folder / "model").n_features) == ["blood"]
 
 
 def test_interrupted_view_sets_continue(parts, tables, write):
@@ -54,14 +51,14 @@ def test_added_value_uses_thresholds_that_are_stated_and_not_chosen_ones(parts, 
 
 
 def test_the_log_and_the_record_say_why_there_is_no_added_value(parts, tables, write, monkeypatch):
-    fit = RidgeLogisticClassifier.fit
+    fit = SideBySideClassifier.fit
 
     def needs_two_views(self, X, y):
         if len(X.n_features) < 2:
             raise RuntimeError("there is one view only")
         return fit(self, X, y)
 
-    monkeypatch.setattr(RidgeLogisticClassifier, "fit", needs_two_views)
+    monkeypatch.setattr(SideBySideClassifier, "fit", needs_two_views)
     parts["models"] = [MODEL]
     parts["report"] = {"baseline_views": ["blood"]}
     done = evaluate_study(load_study(write(parts, tables)))

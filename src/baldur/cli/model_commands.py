@@ -35,9 +35,10 @@ def fit(
 ) -> None:
     """Train one model of a study on all rows and save it as a folder."""
     from baldur.core.atomic_io import check_writable, make_folder, write_atomically
+    from baldur.core.model_catalog import SAVED_MODELS
     from baldur.core.spreadsheet import csv_text
-    from baldur.saving import save_model
-    from baldur.saving.folder import identity
+    from baldur.saving import save
+    from baldur.saving.folder import read_manifest
     from baldur.study import fit_study, load_study
     from baldur.study.fit import summary_of
 
@@ -46,10 +47,18 @@ def fit(
         raise InputError(f"{out} holds a model; choose another folder, or replace it with --force.")
     screen = Screen(quiet)
     config = load_study(study_file, roots=data or [])
+    for entry in config.models:
+        chosen = entry.label == (config.models[0].label if model is None else model)
+        if chosen and entry.name not in SAVED_MODELS:
+            raise InputError(
+                f"{entry.label} cannot be saved: model folders have BALDUR and its mean-field form "
+                "only. Name one of them with --model, or save the baseline from Python with skops, "
+                "as docs/howto/models.md shows."
+            )
     check_writable(out if out.is_dir() else make_folder(out.parent))
     with stoppable("Nothing was written."), screen.progress() as on_progress:
         saved, notes = fit_study(config, model, n_jobs=jobs, progress=on_progress)
-    save_model(saved, out, overwrite=force)
+    save(saved, out, overwrite=force)
     screen.notes(notes)
     details = saved.details
     setting = f": {details['setting']}" if details["setting"] else "."
@@ -58,7 +67,7 @@ def fit(
     if table is not None:
         write_atomically(out / "features.csv", csv_text(table).encode())
         screen.say(printable(str(table)))
-    screen.say(f"Identity: {identity(out)}")
+    screen.say(f"Identity: {read_manifest(out)['identity']}")
     screen.result(f"Model: {out}")
 
 
@@ -88,7 +97,7 @@ def predict(
     from baldur.core.atomic_io import write_atomically
     from baldur.core.spreadsheet import csv_text
     from baldur.evaluation.validation import drift_notes, predictor_shift
-    from baldur.saving import load_model
+    from baldur.saving import load
     from baldur.study import load_study
     from baldur.study.fit import contributions_of, features_used, predictions_of, shift_in_notes
     from baldur.study.new_samples import read_new_samples
@@ -100,12 +109,7 @@ def predict(
     for target in (out, explain, drift):
         if target is not None and str(target) != "-" and not target.parent.is_dir():
             raise InputError(f"{target.parent} is not a folder; create it first.")
-    saved = load_model(model)
-    if explain is not None and not hasattr(saved.estimator, "explain"):
-        raise InputError(
-            f"--explain: {saved.details['model']} cannot compute what its features contribute. Fit "
-            "BALDUR, or leave --explain out."
-        )
+    saved = load(model, study=True)
     rows, _, notes, unknown = read_new_samples(saved, config, missing=missing)
     with shift_in_notes(notes):
         frame = predictions_of(saved, rows, unknown=unknown)
@@ -159,13 +163,13 @@ def validate(
     """
     from baldur.exceptions import MissingExtraError
     from baldur.report import report_folder
-    from baldur.saving import load_model
+    from baldur.saving import load
     from baldur.study import load_study, validate_study
 
     _check_missing(missing)
     screen = Screen(quiet)
     config = load_study(study_file, predicting=True, roots=data or [])
-    saved = load_model(model)
+    saved = load(model, study=True)
     done = validate_study(
         saved, config, missing=missing, output=out, fresh=fresh, development=development
     )

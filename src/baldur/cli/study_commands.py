@@ -235,7 +235,7 @@ def demo(
     The study resembles BioFIND: five views, one of them genotypes, with the signal in seven
     sleep items. Takes less than two minutes on two cores.
     """
-    from baldur.saving import save_model
+    from baldur.saving import save
     from baldur.study import fit_study, load_study
     from baldur.study.examples import write_demo
     from baldur.study.fit import summary_of
@@ -250,7 +250,7 @@ def demo(
     done = _evaluate(config, screen, report=False, n_jobs=jobs)
     with stoppable("The table is done."), screen.busy("Fitting BALDUR on all rows"):
         saved, _ = fit_study(config, "BALDUR", n_jobs=jobs)
-    model = save_model(saved, out / "model", overwrite=True)
+    model = save(saved, out / "model", overwrite=True)
     screen.result(f"\nBALDUR on all {saved.details['samples']} rows: {summary_of(saved)}\n")
     screen.result(f"Model: {model}")
     _report_results(done, screen, saved)

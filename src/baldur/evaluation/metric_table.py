@@ -1,4 +1,4 @@
-"""build_table: one row per model, computed from the predictions and the selected features."""
+"""The table of a comparison, one row per model, and the tests between models."""
 
 from __future__ import annotations
 
@@ -28,109 +28,92 @@ _NOTHING = (float("nan"),) * 3
 
 
 def fold_scores(
-    predictions: pd.DataFrame, metrics: Sequence[str], classes: Sequence[str]
+    predictions: pd.DataFrame,
+    metrics: Sequence[str],
+    classes: Sequence[str],
+    selection: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Score every model, repeat and fold from the predictions."""
-    rows = []
+    """Score every model, repeat and fold; with the selected features give their percentage."""
     keys = ["model", "repeat", "fold"]
+    rows = []
     for where, part in predictions.groupby(keys, sort=False):
         predicted = predicted_of(part, classes)
         rows.append((*where, *(score(m, predicted) for m in metrics)))
-    return pd.DataFrame(rows, columns=[*keys, *metrics])
+    scores = pd.DataFrame(rows, columns=[*keys, *metrics])
+    if selection is None:
+        return scores
+    scores["position"] = scores.groupby("model", sort=False).cumcount()
+    percent = percent_selected(selection)
+    scores = scores.merge(percent, on=["model", "position"], how="left", sort=False)
+    return scores.drop(columns="position")
 
 
 def build_table(
-    predictions: pd.DataFrame,
-    selection: pd.DataFrame,
+    scores: pd.DataFrame,
+    pooled: Mapping[tuple[str, str], Sequence[float]],
     metrics: Sequence[str],
-    classes: Sequence[str],
-    models: Sequence[str] | None = None,
+    models: Sequence[str],
+    *,
     failures: Mapping[str, str] | None = None,
-    sample: Resampled | None = None,
+    notes: Mapping[str, tuple[str, str]] | None = None,
 ) -> pd.DataFrame:
-    """Build the table of a comparison from predictions and selected features.
+    """Return the table of a comparison from its scores and its pooled estimates and intervals.
 
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation.metric_table import build_table
-    >>> from baldur.evaluation import nested_cv
-    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
-    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
-    >>> table = build_table(result.predictions, result.selection, ["auc"], ["0", "1"])
-    >>> table.columns[:6].tolist()
-    ['model', 'auc', 'auc_sd', 'auc_pooled', 'auc_low', 'auc_high']
+    `notes` has for each model what stands before and after the notes on its scores, "" for nothing.
     """
-    failures = failures or {}
-    pooled = _pooled(predictions, metrics, classes, sample)
-    scores = fold_scores(predictions, metrics, classes)
-    percent = percent_selected(selection)
-    names = list(models) if models is not None else list(dict.fromkeys(predictions["model"]))
     rows = []
-    for name in names:
-        mine = scores[scores["model"] == name]
-        row: dict[str, object] = {"model": name}
-        notes = []
-        for metric in metrics:
-            values = mine[metric].to_numpy(dtype=float)
-            row[metric], row[f"{metric}_sd"], known = _mean_sd(values)
-            if 0 < known < len(values):
-                heading = METRICS[metric].heading
-                notes.append(f"{heading} over {known} of {len(values)} folds")
-            for ending, value in zip(POOLED, pooled.get((name, metric), _NOTHING), strict=True):
-                row[f"{metric}_{ending}"] = value
-        features = percent.loc[percent["model"] == name, FEATURES].to_numpy(dtype=float)
-        row[FEATURES], row[f"{FEATURES}_sd"], _ = _mean_sd(features)
-        row["folds"] = len(mine)
-        if _is_scaled(predictions, name):
-            notes.append(PLATT_NOTE)
-        if len(mine) and classes and _at_chance(predictions, name, classes):
-            notes.insert(0, "chance level")
-        row["note"] = "; ".join(notes)
-        row["failure"] = failures.get(name, "")
+    for model in models:
+        folds = scores[scores["model"] == model]
+        row: dict[str, object] = {"model": model}
+        on_scores = []
+        for column in (*metrics, FEATURES):
+            values = folds[column].to_numpy(dtype=float)
+            known = values[np.isfinite(values)]
+            row[column] = float(known.mean()) if len(known) else float("nan")
+            row[f"{column}_sd"] = float(known.std(ddof=1)) if len(known) > 1 else float("nan")
+            if column == FEATURES:
+                continue
+            if 0 < len(known) < len(values):
+                heading = METRICS[column].heading
+                on_scores.append(f"{heading} over {len(known)} of {len(values)} folds")
+            for ending, value in zip(POOLED, pooled.get((model, column), _NOTHING), strict=True):
+                row[f"{column}_{ending}"] = value
+        before, after = (notes or {}).get(model, ("", ""))
+        row["folds"] = len(folds)
+        row["note"] = "; ".join(note for note in (before, *on_scores, after) if note)
+        row["failure"] = (failures or {}).get(model, "")
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _pooled(
-    predictions: pd.DataFrame,
-    metrics: Sequence[str],
-    classes: Sequence[str],
-    sample: Resampled | None,
-) -> dict[tuple[str, str], tuple[float, float, float]]:
+def pooled_intervals(
+    sample: Resampled, metrics: Sequence[str]
+) -> dict[tuple[str, str], Sequence[float]]:
     """Return estimate and interval of every model and metric on pooled predictions."""
-    if not len(predictions):
-        return {}
     with one_thread():
-        sample = Resampled(predictions, classes) if sample is None else sample
-        found = metric_intervals(sample, metrics=metrics, by_site=False)
-    return {
-        (model, metric): (estimate, low, high)
-        for model, metric, estimate, low, high in found[
-            ["model", "metric", "estimate", "low", "high"]
-        ].itertuples(index=False)
-    }
+        frame = metric_intervals(sample, metrics=metrics, by_site=False)
+    keys = zip(frame["model"], frame["metric"], strict=True)
+    ends = frame[["estimate", "low", "high"]].itertuples(index=False, name=None)
+    return dict(zip(keys, ends, strict=True))
 
 
-def _is_scaled(predictions: pd.DataFrame, model: str) -> bool:
-    if "probability" not in predictions:
-        return False
-    return bool((predictions.loc[predictions["model"] == model, "probability"] == PLATT).any())
+def prediction_notes(
+    predictions: pd.DataFrame, classes: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """Return the notes of every model that follow from its predictions: chance level and Platt."""
+    notes = {}
+    for model, part in predictions.groupby("model", sort=False):
+        scaled = "probability" in part and bool((part["probability"] == PLATT).any())
+        chance = bool(classes) and _at_chance(part, len(classes))
+        notes[str(model)] = ("chance level" if chance else "", PLATT_NOTE if scaled else "")
+    return notes
 
 
-def _mean_sd(values: np.ndarray) -> tuple[float, float, int]:
-    known = values[np.isfinite(values)]
-    mean = float(known.mean()) if len(known) else float("nan")
-    sd = float(known.std(ddof=1)) if len(known) > 1 else float("nan")
-    return mean, sd, len(known)
-
-
-def _at_chance(predictions: pd.DataFrame, model: str, classes: Sequence[str]) -> bool:
-    part = predictions[predictions["model"] == model]
-    right = part["label"].astype(str) == part["predicted"].astype(str)
-    balanced = right.groupby(part["label"].astype(str)).mean().mean()
-    commonest = part["predicted"].astype(str).value_counts(normalize=True).iloc[0]
-    return bool(balanced < 1 / len(classes) + _CHANCE_MARGIN and commonest >= _ONE_CLASS)
+def _at_chance(predictions: pd.DataFrame, n_classes: int) -> bool:
+    label, predicted = (predictions[c].astype(str) for c in ("label", "predicted"))
+    balanced = (label == predicted).groupby(label).mean().mean()
+    commonest = predicted.value_counts(normalize=True).iloc[0]
+    return bool(balanced < 1 / n_classes + _CHANCE_MARGIN and commonest >= _ONE_CLASS)
 
 
 def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.DataFrame:
@@ -150,7 +133,13 @@ def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.Da
     predictions, selection = unescape_frame(predictions), unescape_frame(selection)
     classes = classes_of(predictions)
     metrics = [m for m, d in METRICS.items() if d.classification == bool(classes)]
-    return build_table(predictions, selection, metrics, classes)
+    return build_table(
+        fold_scores(predictions, metrics, classes, selection),
+        pooled_intervals(Resampled(predictions, classes), metrics) if len(predictions) else {},
+        metrics,
+        list(dict.fromkeys(predictions["model"])),
+        notes=prediction_notes(predictions, classes),
+    )
 
 
 def corrected_error(difference: np.ndarray, test_train_ratio: float) -> float:

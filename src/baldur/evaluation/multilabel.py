@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,14 +12,14 @@ import pandas as pd
 from baldur.core.threads import one_thread
 from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.evaluation.clinical.held_out import rows_behind, scale_of
+from baldur.evaluation.clinical.held_out import Resampled, rows_behind, scale_of
+from baldur.evaluation.clinical.metric_intervals import metric_differences
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.formatting import format_heading, format_table
 from baldur.evaluation.job_results import JobResults, OuterFit
 from baldur.evaluation.jobs import ALL, outcomes_of
 from baldur.evaluation.label_matrix import AVERAGE
-from baldur.evaluation.metric_table import FEATURES, POOLED
-from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.metric_table import FEATURES, POOLED, build_table
 from baldur.evaluation.result import BaseResult, NestedResult
 from baldur.exceptions import InputError
 
@@ -29,7 +27,6 @@ ONE_AT_A_TIME = "fitted to one outcome at a time, with settings selected for eac
 """Note of models that cannot be fitted to a label matrix."""
 
 
-@dataclass(repr=False)
 class MultilabelResult(BaseResult):
     """Result of `nested_cv` for a label matrix: one result per outcome, and their mean.
 
@@ -42,8 +39,18 @@ class MultilabelResult(BaseResult):
         What was compared.
     jobs : list of JobResults
         What the jobs gave, of each outcome.
+    outcomes : list of str
+        Names of the outcomes, the columns of the label matrix.
     results : dict of str to NestedResult
         Result of every outcome.
+    failures : dict of str to str
+        Models without a mean, because they failed for an outcome, with the reason of each.
+    notes : dict of str to list of str
+        Warnings and settings that failed, of every model over all outcomes, each once.
+    no_signal : dict of str to int
+        Folds of a model without evidence of signal, the most over the outcomes.
+    permuted : dict of str to list of float
+        Mean over outcomes of the score of every finished model with each permutation.
 
     Examples
     --------
@@ -57,13 +64,28 @@ class MultilabelResult(BaseResult):
     (['stroke', 'fall'], 60)
     """
 
-    comparison: Comparison
-    jobs: list[JobResults]
-
-    def __post_init__(self) -> None:
+    def __init__(self, comparison: Comparison, jobs: list[JobResults]) -> None:
+        self.comparison, self.jobs = comparison, jobs
+        self.outcomes = list(comparison.outcomes)
         self.results = {
-            name: NestedResult(self.comparison.one_outcome(j), found)
-            for j, (name, found) in enumerate(zip(self.outcomes, self.jobs, strict=True))
+            name: NestedResult(comparison.one_outcome(j), found)
+            for j, (name, found) in enumerate(zip(self.outcomes, jobs, strict=True))
+        }
+        self.failures: dict[str, str] = {}
+        self.no_signal: dict[str, int] = {}
+        merged = JobResults(fits={}, notes={model: [] for model in self.models})
+        for outcome, result in self.results.items():
+            for model, why in result.failures.items():
+                self.failures.setdefault(model, f"{outcome}: {why}")
+            for model, notes in result.notes.items():
+                for text in notes:
+                    merged.note(model, text)
+            for model, k in result.no_signal.items():
+                self.no_signal[model] = max(k, self.no_signal.get(model, 0))
+        self.notes = merged.notes
+        self.permuted = {
+            model: np.mean([r.permuted[model] for r in self.results.values()], axis=0).tolist()
+            for model in self.finished()
         }
 
     def __getitem__(self, outcome: str) -> NestedResult:
@@ -72,58 +94,16 @@ class MultilabelResult(BaseResult):
         return self.results[outcome]
 
     @property
-    def outcomes(self) -> list[str]:
-        """Names of the outcomes, the columns of the label matrix."""
-        return list(self.comparison.outcomes)
-
-    @property
     def fits(self) -> dict[str, list[OuterFit]]:
         """Fits of every model; one to the whole label matrix is listed once, as of one outcome."""
+        each = list(self.results.values())
         return {
             model.name: [
                 fit
-                for result in list(self.results.values())[
-                    : len(outcomes_of(self.comparison, model))
-                ]
+                for result in each[: len(outcomes_of(self.comparison, model))]
                 for fit in result.fits[model.name]
             ]
             for model in self.comparison.models
-        }
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Models without a mean, because they failed for an outcome, with the reason of each."""
-        found: dict[str, str] = {}
-        for outcome, result in self.results.items():
-            for model, why in result.failures.items():
-                found.setdefault(model, f"{outcome}: {why}")
-        return found
-
-    @property
-    def notes(self) -> dict[str, list[str]]:
-        """Warnings and settings that failed, of every model over all outcomes, each once."""
-        merged = JobResults(fits={}, notes={model: [] for model in self.models})
-        for result in self.results.values():
-            for model, notes in result.notes.items():
-                for text in notes:
-                    merged.note(model, text)
-        return merged.notes
-
-    @property
-    def no_signal(self) -> dict[str, int]:
-        """Folds of a model without evidence of signal, the most over the outcomes."""
-        found: dict[str, int] = {}
-        for result in self.results.values():
-            for model, k in result.no_signal.items():
-                found[model] = max(k, found.get(model, 0))
-        return found
-
-    @property
-    def permuted(self) -> dict[str, list[float]]:
-        """Mean over outcomes of the score of every finished model with each permutation."""
-        return {
-            model: np.mean([r.permuted[model] for r in self.results.values()], axis=0).tolist()
-            for model in self.finished()
         }
 
     def finished(self) -> list[str]:
@@ -169,71 +149,57 @@ class MultilabelResult(BaseResult):
 
     @cached_property
     def _average(self) -> pd.DataFrame:
-        scores = {name: result.scores() for name, result in self.results.items()}
-        rows: list[dict[str, Any]] = []
-        for model in self.comparison.models:
-            row: dict[str, Any] = {"model": model.name}
-            done = model.name not in self.failures
-            mine = [s[s["model"] == model.name] for s in scores.values()] if done else []
-            notes = [] if outcomes_of(self.comparison, model) == [ALL] else [ONE_AT_A_TIME]
-            for metric in (*self.metrics, FEATURES):
-                values = sum(s[metric].to_numpy(dtype=float) for s in mine) / len(scores)
-                known = np.atleast_1d(values)[np.isfinite(values)] if done else np.zeros(0)
-                row[metric] = float(known.mean()) if len(known) else np.nan
-                row[f"{metric}_sd"] = float(known.std(ddof=1)) if len(known) > 1 else np.nan
-                if metric == FEATURES:
-                    continue
-                if done and 0 < len(known) < len(mine[0]):
-                    heading = METRICS[metric].heading
-                    notes.append(f"{heading} over {len(known)} of {len(mine[0])} folds")
-                pooled = self._interval(model.name, metric) if done else (np.nan,) * 3
-                row |= {f"{metric}_{e}": v for e, v in zip(POOLED, pooled, strict=True)}
-            row |= {"folds": len(mine[0]) if done else 0, "note": "; ".join(notes)}
-            rows.append({**row, "failure": self.failures.get(model.name, "")})
-        return pd.DataFrame(rows)
+        each = [result.scores() for result in self.results.values()]
+        each = [scores[scores["model"].isin(self.finished())] for scores in each]
+        mean = each[0].copy()
+        for column in (*self.metrics, FEATURES):
+            mean[column] = sum(s[column].to_numpy(dtype=float) for s in each) / len(each)
+        return build_table(
+            mean,
+            {
+                (m, metric): self._interval(m, metric)
+                for m in self.finished()
+                for metric in self.metrics
+            },
+            self.metrics,
+            self.models,
+            failures=self.failures,
+            notes={
+                model.name: (ONE_AT_A_TIME, "")
+                for model in self.comparison.models
+                if outcomes_of(self.comparison, model) != [ALL]
+            },
+        )
+
+    @cached_property
+    def resampled(self) -> Resampled:
+        """Mean over outcomes of every metric, on the resamples that all outcomes share."""
+        return _MeanOverOutcomes([r.resampled for r in self.results.values()], self.finished())
 
     def _interval(self, model: str, metric: str) -> tuple[float, float, float]:
+        """Return the mean of a metric over the outcomes, with its interval.
+
+        All resamples of an outcome with an estimate of exactly 0 or 1 agree and say nothing; such
+        an outcome widens the interval of the mean by the ends of its own, which is Wilson's.
+        """
         with one_thread():
-            draws = self._draws(model, metric)
+            draws = self.resampled.metric(model, metric)
             estimate = float(draws.estimate)
             low, high = (float(end) for end in draws.interval(scale_of(metric)))
-            if scale_of(metric) == "logit":
-                below, above = self._beyond(model, metric)
-                if estimate in (0.0, 1.0):  # so is every outcome, and no resample differs
-                    low = high = estimate
-                low, high = max(low - below, 0.0), min(high + above, 1.0)
-        return estimate, low, high
-
-    def _beyond(self, model: str, metric: str) -> tuple[float, float]:
-        """Return how far outcomes with an estimate of exactly 0 or 1 widen the interval of a mean.
-
-        All resamples of such an outcome agree and say nothing; it counts with the ends of its own
-        interval, which is Wilson's.
-        """
-        below = above = 0.0
-        for result in self.results.values():
-            draws = result.resampled.metric(model, metric)
-            if float(draws.estimate) in (0.0, 1.0):
-                held = result.resampled.models[model]
-                low, high = draws.interval("logit", rows_behind(metric, held))
-                below += float(draws.estimate) - float(low)
-                above += float(high) - float(draws.estimate)
-        return below / len(self.outcomes), above / len(self.outcomes)
-
-    def _draws(self, model: str, metric: str) -> Draws:
-        """Return the mean over outcomes on the sample and on every resample.
-
-        The people of all outcomes are the same in the same order, so that the bootstrap, with one
-        seed, draws the same people for each of them.
-        """
-        each = [result.resampled.metric(model, metric) for result in self.results.values()]
-        first = each[0]
-        return Draws(
-            np.mean([d.estimate for d in each], axis=0),
-            np.mean([d.resampled for d in each], axis=0),
-            first.units,
-            first.level,
-        )
+            if scale_of(metric) != "logit":
+                return estimate, low, high
+            if estimate in (0.0, 1.0):  # so is every outcome, and no resample differs
+                low = high = estimate
+            below = above = 0.0
+            for result in self.results.values():
+                one = result.resampled.metric(model, metric)
+                if float(one.estimate) in (0.0, 1.0):
+                    rows = rows_behind(metric, result.resampled.models[model])
+                    ends = one.interval("logit", rows)
+                    below += float(one.estimate) - float(ends[0])
+                    above += float(ends[1]) - float(one.estimate)
+            n = len(self.outcomes)
+            return estimate, max(low - below / n, 0.0), min(high + above / n, 1.0)
 
     def intervals(self) -> pd.DataFrame:
         """Return every metric with its interval: outcome ("*": mean), model, metric, ...
@@ -267,18 +233,11 @@ class MultilabelResult(BaseResult):
         DataFrame
             As `metric_differences`.
         """
-        rows = []
+        if not self.finished():
+            columns = ["metric", "model_a", "model_b", "difference", "low", "high", "note"]
+            return pd.DataFrame(columns=columns)
         with one_thread():
-            for metric in metrics or self.metrics:
-                for a, b in combinations(self.finished(), 2):
-                    draws = self._draws(a, metric).minus(self._draws(b, metric))
-                    low, high = draws.interval()
-                    known = np.isfinite(draws.estimate)
-                    note = "" if known else f"{METRICS[metric].heading} is not defined for one"
-                    ends = (float(draws.estimate), float(low), float(high))
-                    rows.append((metric, a, b, *ends, note))
-        columns = ["metric", "model_a", "model_b", "difference", "low", "high", "note"]
-        return pd.DataFrame(rows, columns=columns)
+            return metric_differences(self.resampled, metrics=metrics or self.metrics)
 
     def fold_values(self, model: str, metric: str) -> np.ndarray:
         """Return the mean over outcomes of a metric of one model, on every outer fold.
@@ -341,3 +300,28 @@ class MultilabelResult(BaseResult):
         for outcome, result in self.results.items():
             parts += ["\n", format_heading(outcome, form), result.format(form, figures)]
         return "".join(parts)
+
+
+class _MeanOverOutcomes(Resampled):
+    """Means over outcomes of the metrics, with one seed on the same resamples of people.
+
+    The people of all outcomes are the same in the same order, so that the bootstrap draws the same
+    people for each of them.
+    """
+
+    def __init__(self, each: Sequence[Resampled], models: Sequence[str]) -> None:
+        self.each, self.boot = each, each[0].boot
+        self.models = {model: each[0].models[model] for model in models}
+        self._draws = {}
+
+    def metric(self, model: str, metric: str) -> Draws:
+        """Return the mean over outcomes on the sample and on every resample."""
+        if (model, metric) not in self._draws:
+            each = [sample.metric(model, metric) for sample in self.each]
+            self._draws[model, metric] = Draws(
+                np.mean([d.estimate for d in each], axis=0),
+                np.mean([d.resampled for d in each], axis=0),
+                each[0].units,
+                each[0].level,
+            )
+        return self._draws[model, metric]

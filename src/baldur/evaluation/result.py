@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,8 @@ from baldur.evaluation.metric_table import (
     compare_pairs,
     fold_scores,
     permutation_tests,
+    pooled_intervals,
+    prediction_notes,
 )
 from baldur.evaluation.predictions import (
     few_features_frame,
@@ -34,7 +35,6 @@ from baldur.evaluation.predictions import (
 )
 from baldur.evaluation.selected_features import (
     Stability,
-    percent_selected,
     selection_frame,
     stability_of,
     view_shares,
@@ -42,7 +42,6 @@ from baldur.evaluation.selected_features import (
 )
 from baldur.evaluation.splits import Fold
 from baldur.preparation.site_effects import COLUMNS
-from baldur.views import MultiView
 
 
 class BaseResult(ABC):
@@ -52,6 +51,7 @@ class BaseResult(ABC):
     """
 
     comparison: Comparison  # What was compared: models, data, folds and metrics
+    permuted: dict[str, list[float]]  # Score of every model with each permutation of the labels
 
     @property
     def models(self) -> list[str]:
@@ -72,11 +72,6 @@ class BaseResult(ABC):
     def folds(self) -> list[Fold]:
         """The outer folds of the comparison, which all outcomes share."""
         return self.comparison.folds
-
-    @property
-    @abstractmethod
-    def permuted(self) -> dict[str, list[float]]:
-        """Score of every model with each permutation of the labels."""
 
     @abstractmethod
     def finished(self) -> Collection[str]:
@@ -150,17 +145,66 @@ class BaseResult(ABC):
         return report_result(result, path, **options)
 
 
-@dataclass(repr=False)
-class NestedFits(BaseResult):
-    """Held-out predictions, selected features and settings of the fits on the outer folds.
+class NestedResult(BaseResult):
+    """Result of `nested_cv`: predictions, selected features and tables.
 
-    All tables of a `NestedResult`, which describes the attributes, are computed from these.
+    Attributes
+    ----------
+    comparison : Comparison
+        What was compared: models, data, folds and metrics.
+    jobs : JobResults
+        What the jobs gave: fits, failures, notes and scores with permuted labels.
+    fits : dict of str to list
+        Fits of every model on the outer folds.
+    failures : dict of str to str
+        Models that failed, with the reason of each.
+    notes : dict of str to list of str
+        Warnings and settings that failed, of every model.
+    permuted : dict of str to list of float
+        Score of every model with each permutation of the labels.
+    no_signal : dict of str to int
+        Folds of a model that showed no evidence of signal on held-out data.
+    classes : list
+        Classes, the positive one last; empty in regression.
+    data : MultiView
+        The samples on which the models were compared.
+    truth : ndarray of shape (n_samples,)
+        Class codes or numbers of all samples.
+    n_features : dict of str to int
+        Features of each view, without the reference levels of categories.
+    groups, sites : ndarray of shape (n_samples,) or None
+        Group and site of every sample, where these were given.
+    predictions : DataFrame
+        model, repeat, fold, sample, group and site where given, label, predicted; in classification
+        one column p_<class> per class, and decision scores (score, or score_<class>) where a model
+        has no probabilities; "platt" in the column probability marks those from Platt scaling.
+    selection : DataFrame
+        model, view, feature, class, n_features, frequency, mean_weight (per standard deviation),
+        mean_raw_weight (per unit of the input), sign_agreement, folds. The row
+        of a view with feature "*" stands for all its features.
+    settings : DataFrame
+        model, repeat, fold, setting, value: what the inner folds chose.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
+    >>> result.table()[["model", "folds"]]
+                model  folds
+    0  Ridge logistic      2
+    >>> result.predictions.columns.tolist()
+    ['model', 'repeat', 'fold', 'sample', 'label', 'predicted', 'p_0', 'p_1']
     """
 
-    comparison: Comparison
-    jobs: JobResults
-
-    def __post_init__(self) -> None:
+    def __init__(self, comparison: Comparison, jobs: JobResults) -> None:
+        self.comparison, self.jobs = comparison, jobs
+        self.fits, self.failures, self.notes = jobs.fits, jobs.failures, jobs.notes
+        self.permuted, self.no_signal = jobs.permuted, jobs.no_signal
+        self.classes, self.data, self.truth = comparison.classes, comparison.data, comparison.y
+        self.n_features = comparison.n_features
+        self.groups, self.sites = comparison.plan.groups, comparison.plan.sites
         self.predictions = self.predictions_of(self.finished())
         self.selection = selection_frame(
             self.finished(), self.data, self.n_features, self.weight_classes
@@ -173,13 +217,6 @@ class NestedFits(BaseResult):
         ]
         self.settings = pd.DataFrame(rows, columns=["model", "repeat", "fold", "setting", "value"])
 
-    # -- from the comparison ---------------------------------------------------------------
-
-    @property
-    def classes(self) -> list[Any]:
-        """Classes, the positive one last; empty in regression."""
-        return self.comparison.classes
-
     @property
     def class_names(self) -> list[str]:
         """Classes as text, as the columns of the tables name them."""
@@ -190,58 +227,6 @@ class NestedFits(BaseResult):
         """Classes that have weights: the positive of two, each of several, or none ("")."""
         names = self.class_names
         return names if len(names) > 2 else names[-1:] or [""]
-
-    @property
-    def truth(self) -> np.ndarray:
-        """Class codes or numbers of all samples."""
-        return self.comparison.y
-
-    @property
-    def data(self) -> MultiView:
-        """The samples on which the models were compared."""
-        return self.comparison.data
-
-    @property
-    def n_features(self) -> dict[str, int]:
-        """Features of each view, without the reference levels of categories."""
-        return self.comparison.n_features
-
-    @property
-    def groups(self) -> np.ndarray | None:
-        """Group of every sample, where groups were given."""
-        return self.comparison.plan.groups
-
-    @property
-    def sites(self) -> np.ndarray | None:
-        """Site of every sample, where sites were given."""
-        return self.comparison.plan.sites
-
-    # -- from the jobs ---------------------------------------------------------------------
-
-    @property
-    def fits(self) -> dict[str, list[OuterFit]]:
-        """Fits of every model on the outer folds."""
-        return self.jobs.fits
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """Models that failed, with the reason of each."""
-        return self.jobs.failures
-
-    @property
-    def notes(self) -> dict[str, list[str]]:
-        """Warnings and settings that failed, of every model."""
-        return self.jobs.notes
-
-    @property
-    def permuted(self) -> dict[str, list[float]]:
-        """Score of every model with each permutation of the labels."""
-        return self.jobs.permuted
-
-    @property
-    def no_signal(self) -> dict[str, int]:
-        """Folds of a model that showed no evidence of signal on held-out data."""
-        return self.jobs.no_signal
 
     def finished(self) -> dict[str, list[OuterFit]]:
         """Return the fits of the models that finished every fold."""
@@ -267,49 +252,15 @@ class NestedFits(BaseResult):
         fits = self.fits[model]
         return np.array([f.score(metric, self.truth, len(self.classes)) for f in fits])
 
-
-class NestedResult(NestedFits):
-    """Result of `nested_cv`: predictions, selected features and tables.
-
-    Attributes
-    ----------
-    comparison : Comparison
-        What was compared: models, data, folds and metrics.
-    jobs : JobResults
-        What the jobs gave: fits, failures, notes and scores with permuted labels.
-    predictions : DataFrame
-        model, repeat, fold, sample, group and site where given, label, predicted; in classification
-        one column p_<class> per class, and decision scores (score, or score_<class>) where a model
-        has no probabilities; "platt" in the column probability marks those from Platt scaling.
-    selection : DataFrame
-        model, view, feature, class, n_features, frequency, mean_weight (per standard deviation),
-        mean_raw_weight (per unit of the input), sign_agreement, folds. The row
-        of a view with feature "*" stands for all its features.
-    settings : DataFrame
-        model, repeat, fold, setting, value: what the inner folds chose.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import nested_cv
-    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
-    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
-    >>> result.table()[["model", "folds"]]
-                model  folds
-    0  Ridge logistic      2
-    >>> result.predictions.columns.tolist()
-    ['model', 'repeat', 'fold', 'sample', 'label', 'predicted', 'p_0', 'p_1']
-    """
-
     # -- scores ----------------------------------------------------------------------------
 
     def scores(self) -> pd.DataFrame:
         """Return one row per model, repeat and fold, with every metric and features_percent."""
-        frame = fold_scores(self.predictions, self.metrics, self.class_names)
-        percent = percent_selected(self.selection)
-        frame["position"] = frame.groupby("model", sort=False).cumcount()
-        frame = frame.merge(percent, on=["model", "position"], how="left", sort=False)
-        return frame.drop(columns="position")
+        return self._scores.copy()
+
+    @cached_property
+    def _scores(self) -> pd.DataFrame:
+        return fold_scores(self.predictions, self.metrics, self.class_names, self.selection)
 
     def table(self) -> pd.DataFrame:
         """Return every metric of every model: over folds, and pooled with its 95 % interval.
@@ -324,13 +275,12 @@ class NestedResult(NestedFits):
     @cached_property
     def _table(self) -> pd.DataFrame:
         return build_table(
-            self.predictions,
-            self.selection,
+            self._scores,
+            pooled_intervals(self.resampled, self.metrics) if len(self.predictions) else {},
             self.metrics,
-            self.class_names,
-            models=self.models,
+            self.models,
             failures=self.failures,
-            sample=self.resampled if len(self.predictions) else None,
+            notes=prediction_notes(self.predictions, self.class_names),
         )
 
     @cached_property
@@ -366,11 +316,13 @@ class NestedResult(NestedFits):
         -------
         Evaluation
         """
-        own = {k: keywords.pop(k) for k in ("resamples", "level", "random_state") if k in keywords}
+        draws = {
+            k: keywords.pop(k) for k in ("resamples", "level", "random_state") if k in keywords
+        }
         with one_thread():
             sample = self.resampled
-            if own:
-                sample = Resampled(self.predictions, self.class_names, **own)
+            if draws:
+                sample = Resampled(self.predictions, self.class_names, **draws)
             return evaluate_predictions(sample, **{"metrics": self.metrics, **keywords})
 
     def added_value(self, baseline: Sequence[str] | None = None, **options: Any) -> AddedValue:
@@ -389,11 +341,11 @@ class NestedResult(NestedFits):
         """
         views = self.comparison.baseline_views if baseline is None else baseline
         with one_thread():
-            found = added_value_of(
+            added = added_value_of(
                 self.comparison, self.finished(), self.resampled, views, **options
             )
-        found.result = self
-        return found
+        added.result = self
+        return added
 
     @property
     def has_added_value(self) -> bool:

@@ -129,10 +129,6 @@ class Results:
         mean = frame[frame["outcome"].astype(str) == AVERAGE]
         return mean.drop(columns="outcome").reset_index(drop=True)
 
-    def frame(self, name: str) -> pd.DataFrame:
-        """Return a table by the name of its file without ending."""
-        return self.table(name)
-
     def _make(self, name: str) -> pd.DataFrame:
         if self.run is None:
             if self.folder is None or self._facts:  # with the record all tables were read

@@ -91,8 +91,8 @@ class ComparisonDisplay(Display):
             Default: AUC, balanced accuracy and Brier score, or R2 and mean absolute error.
         """
         found = results_of(result)
-        table = found.frame("intervals")
-        models = found.frame("table")
+        table = found.table("intervals")
+        models = found.table("table")
         known = list(dict.fromkeys(table["metric"])) if len(table) else []
         wanted = [m for m in DEFAULT if m in known] or known[:2]
         if metrics is not None:
@@ -241,7 +241,7 @@ class AddedValueDisplay(Display):
         result : NestedResult or path of a results folder
             Of a comparison with `baseline_views`.
         """
-        return cls(results_of(result).frame("added_value"))
+        return cls(results_of(result).table("added_value"))
 
     def _set_rows(self, part: pd.DataFrame) -> list[tuple[Any, ...]]:
         """Return the rows in order: baseline and what is added, each view alone, all but each."""

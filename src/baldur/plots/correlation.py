@@ -87,7 +87,7 @@ class CorrelationDisplay(Display):
     @classmethod
     def from_result(cls, result: Any, model: str | None = None) -> Self:
         """Show the features that at least half of the folds of a model select."""
-        table = results_of(result).frame("correlations")
+        table = results_of(result).table("correlations")
         if not len(table):
             return cls(pd.DataFrame(columns=CORRELATION_COLUMNS))
         name = one_model(table, model, "correlations of features")

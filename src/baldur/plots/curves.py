@@ -27,6 +27,7 @@ from baldur.evaluation.clinical.decision import (
     TREAT_ALL,
     TREAT_NONE,
 )
+from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.metrics import (
     METRICS,
 )
@@ -94,11 +95,11 @@ class CalibrationDisplay(Display):
             Default: the first six, or only the first one where there are more than two classes.
         """
         found = results_of(result)
-        table = chosen_models(found.frame("calibration_curve"), models, "calibration curve")
+        table = chosen_models(found.table("calibration_curve"), models, "calibration curve")
         if not len(table):
             table = pd.DataFrame(columns=["model", "class", "predicted", "observed", "low", "high"])
-        measures = found.frame("calibration")
-        spread = _histogram(found.frame("predictions"), table, found.classes)
+        measures = found.table("calibration")
+        spread = _histogram(found.table("predictions"), table, found.classes)
         return cls(
             table,
             measures if len(measures) else None,
@@ -243,7 +244,7 @@ class DecisionDisplay(Display):
         models : list of str, optional
             Default: the first six.
         """
-        table = results_of(result).frame("decision")
+        table = results_of(result).table("decision")
         if not len(table):
             return cls(pd.DataFrame(columns=DECISION_COLUMNS))
         both = table["model"].isin([TREAT_ALL, TREAT_NONE])
@@ -317,7 +318,7 @@ class RankingDisplay(Display):
 
     curves: ClassVar[Callable[..., pd.DataFrame]]
     called: ClassVar[str]
-    columns: ClassVar[tuple[str, str]]
+    curve_columns: ClassVar[tuple[str, str]]
     headings: ClassVar[tuple[str, str]]
     area: ClassVar[tuple[str, str, str]]
     """Measure of the area in the table of areas, its name, and its short name in a legend."""
@@ -349,17 +350,25 @@ class RankingDisplay(Display):
             Number of bootstrap samples for the bands.
         """
         rows = chosen_models(predictions, models, cls.called, classes)
+        return cls._of_models(lambda: Resampled(rows, classes), rows, resamples)
+
+    @classmethod
+    def _of_models(
+        cls, sample: Callable[[], Resampled], rows: pd.DataFrame, resamples: int
+    ) -> Self:
+        """Compute the curves of the models of some rows of the predictions."""
         if not len(rows):
-            return cls(pd.DataFrame(columns=["model", "class", *cls.columns, "low", "high"]))
-        how: dict[str, Any] = {"classes": classes, "resamples": resamples}
+            return cls(pd.DataFrame(columns=["model", "class", *cls.curve_columns, "low", "high"]))
+        first, *others = dict.fromkeys(rows["model"].astype(str))
         with one_thread():
-            first = rows["model"] == rows["model"].iloc[0]
-            table = cls.curves(rows[first], **how)
-            if not first.all():
+            every = sample()
+            table = cls.curves(every.only([first], resamples))
+            if others:
                 # Only the first model has a band, which takes most of the time.
-                others = cls.curves(rows[~first], classes=classes, resamples=LEAST_RESAMPLES)
-                table = pd.concat([table, others.assign(low=np.nan, high=np.nan)])
-            return cls(table, curve_areas(rows, measures=cls.area[:1], **how))
+                curves = cls.curves(every.only(others, LEAST_RESAMPLES))
+                table = pd.concat([table, curves.assign(low=np.nan, high=np.nan)])
+            areas = curve_areas(every.only([first, *others], resamples), measures=cls.area[:1])
+        return cls(table, areas)
 
     @classmethod
     def from_result(
@@ -373,10 +382,9 @@ class RankingDisplay(Display):
         models, resamples
             As in `from_predictions`.
         """
-        found = results_of(result)
-        return cls.from_predictions(
-            found.frame("predictions"), classes=found.classes, models=models, resamples=resamples
-        )
+        results = results_of(result)
+        rows = chosen_models(results.table("predictions"), models, cls.called, results.classes)
+        return cls._of_models(lambda: results.resampled, rows, resamples)
 
     @property
     def alt_text(self) -> str:
@@ -404,7 +412,7 @@ class RankingDisplay(Display):
             empty(main, "No model has scores of classes.", style)
             return
         self._chance(main, style)
-        handles = draw_curves(main, lines, *self.columns, style)
+        handles = draw_curves(main, lines, *self.curve_columns, style)
         main.set_xlim(-0.01, 1.01)
         main.set_ylim(-0.01, 1.01)
         main.set_box_aspect(1)
@@ -445,7 +453,7 @@ class PrecisionRecallDisplay(RankingDisplay):
 
     curves = staticmethod(precision_recall_curves)
     called = "Precision-recall curve"
-    columns = ("sensitivity", "precision")
+    curve_columns = ("sensitivity", "precision")
     headings = ("Sensitivity (recall)", "Precision")
     area = ("average_precision", "average precision", "AP")
 
@@ -487,7 +495,7 @@ class RocDisplay(RankingDisplay):
 
     curves = staticmethod(roc_curves)
     called = "ROC curve"
-    columns = ("false_positive_rate", "sensitivity")
+    curve_columns = ("false_positive_rate", "sensitivity")
     headings = ("False-positive rate (1 − specificity)", "Sensitivity")
     area = ("auc", "area under the curve", "AUC")
 
@@ -528,7 +536,7 @@ class LearningCurveDisplay(Display):
         if isinstance(result, pd.DataFrame):
             table = result
         else:
-            table = results_of(result).frame("learning_curve")
+            table = results_of(result).table("learning_curve")
         if not len(table):
             return cls(pd.DataFrame(columns=LEARNING_COLUMNS))
         # Older results have fitted curves as well.

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.atomic_io import write_atomically
-from baldur.evaluation import results
 from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
+from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.plots.drawing import legend
 from baldur.plots.style import Style, matplotlib, style_of
@@ -283,17 +283,17 @@ def _inside(ax: Any, widths: list[float], heights: list[float], shape: dict[str,
     return panels
 
 
-def results_of(source: Any) -> results.Results:
+def results_of(source: Any) -> Results:
     """Return the tables of a `NestedResult`, of the path of a results folder, or of `Results`."""
-    if isinstance(source, results.Results):
+    if isinstance(source, Results):
         return source
     if isinstance(source, (str, os.PathLike)):
         folder = Path(source)
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder of results.")
-        return results.Results(folder=folder)
+        return Results(folder=folder)
     if isinstance(source, NestedResult):
-        return results.Results(source)
+        return Results(source)
     if isinstance(source, MultilabelResult):
         raise InputError(
             "The result has several outcomes; give that of one, such as "

@@ -263,7 +263,7 @@ class FewFeaturesDisplay(AccuracyDisplay):
         model : str, optional
             Default: the first model with submodels.
         """
-        table = results_of(result).frame("few_features")
+        table = results_of(result).table("few_features")
         name = one_model(table, model, "submodels")
         return cls(table[table["model"] == name][ACCURACY_COLUMNS].reset_index(drop=True))
 

@@ -122,12 +122,12 @@ class BrainDisplay(Display):
         grids = found.grids()
         if not grids:
             raise InputError("No view of these results is made of images.")
-        selection = found.frame("selection")
+        selection = found.table("selection")
         name = one_model(selection, model, "selected features")
         rows = selection[(selection["model"] == name) & (selection["feature"] != "*")]
         rows = rows[rows["frequency"].astype(float) >= least]
         rows = rows.drop_duplicates(["view", "feature"], keep="last")
-        places = found.frame("feature_locations")
+        places = found.table("feature_locations")
         columns = ["view", "feature", "mean_weight", "frequency"]
         table = rows[rows["view"].isin(list(grids))][columns].merge(places, on=["view", "feature"])
         table = table.rename(columns={"mean_weight": "weight"})
@@ -435,14 +435,14 @@ class ManhattanDisplay(Display):
             Default: the view whose features have a chromosome.
         """
         found = results_of(result)
-        places = found.frame("feature_locations")
+        places = found.table("feature_locations")
         if not len(places) or "chromosome" not in places:
             raise InputError("No selected feature of these results has a chromosome.")
         located = places[places["chromosome"].fillna("").astype(str) != ""]
         named = [v for v in dict.fromkeys(located["view"]) if view is None or v == view]
         if not named:
             raise InputError(f"No selected feature of view {view!r} has a chromosome.")
-        selection = found.frame("selection")
+        selection = found.table("selection")
         name = one_model(selection, model, "selected features")
         rows = selection[(selection["model"] == name) & (selection["view"] == named[0])]
         rows = rows[rows["feature"] != "*"].drop_duplicates("feature")

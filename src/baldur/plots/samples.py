@@ -450,7 +450,7 @@ class MissingViewsDisplay(Display):
     def from_result(cls, result: Any) -> Self:
         """Show the patterns of the data of a comparison."""
         found = results_of(result)
-        return cls(found.frame("presence"), by_label=bool(found.classes))
+        return cls(found.table("presence"), by_label=bool(found.classes))
 
     @property
     def people(self) -> int:

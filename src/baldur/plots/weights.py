@@ -83,11 +83,11 @@ class ForestDisplay(Display):
         share of these folds.
         """
         found = results_of(result)
-        selection = found.frame("selection")
+        selection = found.table("selection")
         name = one_model(selection, model, "selected features")
         mine = selection[selection["model"] == name]
         listed = mine[mine["feature"] != "*"]
-        weights = found.frame("weights")
+        weights = found.table("weights")
         if len(weights):
             weights = weights[weights["model"] == name]
             ends = weights.groupby(["view", "feature", "class"])["weight"].agg(["min", "max"])
@@ -297,8 +297,8 @@ class ViewShareDisplay(Display):
         number of selected features.
         """
         found = results_of(result)
-        shares = found.frame("view_shares")
-        views = found.frame("views")
+        shares = found.table("view_shares")
+        views = found.table("views")
         name = one_model(views, model, "shares of views")
         views = views[views["model"] == name]
         column = "variance_share" if views["variance_share"].notna().all() else "share"
@@ -377,12 +377,12 @@ def fold_weights(
     that most folds select come first, then those with the largest weights.
     """
     found = results_of(result)
-    selection = found.frame("selection")
+    selection = found.table("selection")
     name = one_model(selection, model, "selected features")
-    folds = found.frame("folds")
+    folds = found.table("folds")
     folds = folds[folds["model"] == name]
     names = list(fold_names(folds))
-    weights = found.frame("weights")
+    weights = found.table("weights")
     weights = weights[weights["model"] == name] if len(weights) else weights
     if not len(weights):
         return pd.DataFrame(columns=FOLD_COLUMNS), names

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.results import Results
 from baldur.evaluation.view_differences import (
     ADDED,
     ALL,
@@ -28,14 +30,14 @@ from baldur.report.formatting import (
     Column,
     Table,
     count,
+    ends_of,
     listed,
+    make_table,
     number,
-    p_value,
     percent,
     short,
-    sort_key,
+    spread,
 )
-from baldur.report.results import StudyResults
 from baldur.report.sentences import (
     NOT_SHOWN,
     SHOWN,
@@ -90,7 +92,7 @@ def _number(value: float) -> str:
     return number(value, 3, small=True)
 
 
-def _interval(estimate: float, low: float, high: float) -> str:
+def _with_ends(estimate: float, low: float, high: float) -> str:
     return f"{_number(estimate)} [{_number(low)}, {_number(high)}]"
 
 
@@ -103,17 +105,17 @@ ADDITION = (
     Case(
         "raised", SHOWN, lambda e: e.change.low > 0,
         lambda e: f"Adding {e.view} to {e.others} raised the {e.metric} by "
-        f"{_interval(e.change.estimate, e.change.low, e.change.high)}, {e.on}.",
+        f"{_with_ends(e.change.estimate, e.change.low, e.change.high)}, {e.on}.",
     ),
     Case(
         "lowered", NOT_SHOWN, lambda e: e.change.high < 0,
         lambda e: f"Adding {e.view} to {e.others} lowered the {e.metric} by "
-        f"{_interval(-e.change.estimate, -e.change.high, -e.change.low)}, {e.on}.",
+        f"{_with_ends(-e.change.estimate, -e.change.high, -e.change.low)}, {e.on}.",
     ),
     Case(
         "not shown", NOT_SHOWN, lambda e: True,
         lambda e: f"No added value of {e.view} beyond {e.others} was shown: the {e.metric} changed "
-        f"by {_interval(e.change.estimate, e.change.low, e.change.high)}, {e.on}. {e.power}",
+        f"by {_with_ends(e.change.estimate, e.change.low, e.change.high)}, {e.on}. {e.power}",
     ),
 )  # fmt: skip
 
@@ -194,7 +196,7 @@ def added_value_text(added: AddedValue) -> str:
     return "\n".join(_lines(found, added.model, shares))
 
 
-def added_value_answer(run: StudyResults) -> Sentence | None:
+def added_value_answer(run: Results) -> Sentence | None:
     """Return the answer to what each view adds to the baseline; None where it was not asked.
 
     Where it was asked and models that it needs failed, the answer says so.
@@ -221,7 +223,7 @@ def added_value_answer(run: StudyResults) -> Sentence | None:
     )
 
 
-def added_value_section(run: StudyResults) -> list[str]:
+def added_value_section(run: Results) -> list[str]:
     """Return the sentences of every comparison and the notes on them, for the page."""
     table = run.table("added_value")
     found = additions_of(table, bool(run.classes))
@@ -236,7 +238,7 @@ def added_value_section(run: StudyResults) -> list[str]:
     return [*missing, *_lines(found, model, shares)]
 
 
-def missing_text(run: StudyResults) -> str:
+def missing_text(run: Results) -> str:
     """Return which comparisons with the baseline views are missing and why; "" if none."""
     return short(str(run.record.get("added_value_missing") or ""), 400)
 
@@ -265,108 +267,108 @@ def comparison_name(question: str, view: str, base: str) -> str:
     }.get(question, short(question))
 
 
-def _metrics(rows: pd.DataFrame) -> list[tuple[str, float, str, bool]]:
-    """Return metric, threshold, heading, and whether greater is better, of every column."""
-    found = []
-    for metric, threshold in (
-        rows[["metric", "threshold"]].drop_duplicates().itertuples(index=False)
-    ):
+def _metrics(rows: pd.DataFrame) -> dict[str, tuple[str, bool]]:
+    """Return the heading of every metric, with its threshold, and whether greater is better."""
+    metrics = {}
+    for metric, threshold in rows[["metric", "threshold"]].drop_duplicates().to_numpy():
         if metric == NET_BENEFIT:
-            found.append((metric, threshold, f"Net benefit at {number(threshold)}", True))
+            metrics[f"{metric} {threshold}"] = f"Net benefit at {number(threshold)}", True
         elif metric in METRICS:
             heading = _HEADINGS.get(metric, METRICS[metric].heading)
-            found.append((metric, threshold, heading, METRICS[metric].greater_is_better))
-    return found
+            metrics[f"{metric} {threshold}"] = heading, METRICS[metric].greater_is_better
+    return metrics
 
 
-def _cell_of(part: pd.DataFrame, metric: str, threshold: float, columns: Sequence[str]) -> Cell:
-    same = part["threshold"].isna() if np.isnan(threshold) else part["threshold"] == threshold
-    row = part[(part["metric"] == metric) & same]
-    if not len(row):
-        return Cell("–")
-    value, low, high = (float(row[c].iloc[0]) for c in columns)
-    return Cell.interval(value, low, high, 3)
+def _rows(run: Results, questions: Sequence[str], ends: Sequence[str]) -> list[dict[Any, Any]]:
+    """Return a row for each comparison of some kinds, with the ends of every metric."""
+    table = _asked(run, questions)
+    table = table.assign(key=[f"{m} {t}" for m, t in table[["metric", "threshold"]].to_numpy()])
+    base = baseline_of(run.table("added_value"))
+    return [
+        {**row, "name": comparison_name(str(row["question"]), str(row["view"]), base)}
+        for row in spread(table, ["question", "view"], "key", ends)
+    ]
 
 
-def _rows(run: StudyResults, questions: Sequence[str]) -> pd.DataFrame:
+def _asked(run: Results, questions: Sequence[str]) -> pd.DataFrame:
     table = run.table("added_value")
     if "question" not in table:
         return pd.DataFrame(columns=["question", "view", "metric", "threshold"])
     return table[table["question"].isin(questions)]
 
 
-def view_set_table(run: StudyResults) -> Table:
+_interval = partial(Cell.interval, digits=3)
+_SETS, _SET_ENDS = (BASELINE, WITH, ALL, ALONE, WITHOUT), ("value", "value_low", "value_high")
+_GAIN_ENDS = ("difference", "low", "high")
+
+
+def view_set_table(run: Results) -> Table:
     """Return how well each view set predicts, with intervals."""
-    rows = _rows(run, (BASELINE, WITH, ALL, ALONE, WITHOUT))
-    metrics = _metrics(rows)
-    columns = [Column("Views", numeric=False), Column("People", "who have one of these views")]
-    for _, _, heading, up in metrics:
-        columns.append(Column(heading, "higher is better" if up else "lower is better"))
-    table = Table("view_sets", "Views and how well they predict, with 95 % intervals", columns)
-    base = baseline_of(run.table("added_value"))
-    for (question, view), part in rows.groupby(["question", "view"], sort=False):
-        name = comparison_name(str(question), str(view), base)
-        cells = [Cell.name(name), Cell.whole(part["people"].iloc[0])]
-        ends = ("value", "value_low", "value_high")
-        table.add([*cells, *(_cell_of(part, m, t, ends) for m, t, _, _ in metrics)])
-    return table
+    columns = [
+        Column("Views", "name"),
+        Column("People", "people", Cell.whole, "who have one of these views"),
+    ]
+    for key, (heading, up) in _metrics(_asked(run, _SETS)).items():
+        better = "higher is better" if up else "lower is better"
+        columns.append(Column(heading, ends_of(key, _SET_ENDS), _interval, better))
+    caption = "Views and how well they predict, with 95 % intervals"
+    return make_table("view_sets", caption, _rows(run, _SETS, _SET_ENDS), columns)
 
 
-def addition_table(run: StudyResults) -> Table:
+def addition_table(run: Results) -> Table:
     """Return what each view adds, with intervals, tests and the detectable increase."""
-    rows = _rows(run, (ADDED, ALL_ADDED, BEYOND))
-    metrics = _metrics(rows)
-    columns = [Column("Comparison", numeric=False), Column("People", "who have the view")]
-    for _, _, heading, up in metrics:
+    metrics = _metrics(_asked(run, _COMPARED))
+    columns = [
+        Column("Comparison", "name"),
+        Column("People", "people", Cell.whole, "who have the view"),
+    ]
+    for key, (heading, up) in metrics.items():
         sign = "positive" if up else "negative"
         # Names of metrics within a sentence, apart from abbreviations and names of people.
         inside = heading.replace("Log-loss", "log-loss").replace("Net", "net")
-        columns.append(Column(f"Difference in {inside}", f"{sign} where the view helps"))
-    main = metrics[0][2] if metrics else ""
+        ends, where = ends_of(key, _GAIN_ENDS), f"{sign} where the view helps"
+        columns.append(Column(f"Difference in {inside}", ends, _interval, where))
+    main = next(iter(metrics.values()))[0] if metrics else ""
     columns += [
-        Column("p", f"of {main}; corrected resampled t-test over the folds, by Holm's rule"),
-        Column("Detectable", f"increase of {main} that would be shown with a probability of 80 %"),
-    ]
-    table = Table("added_value", "What each view adds, on the same held-out people", columns)
-    base = baseline_of(run.table("added_value"))
-    for (question, view), part in rows.groupby(["question", "view"], sort=False):
-        cells = [
-            Cell.name(comparison_name(str(question), str(view), base)),
-            Cell.whole(part["people"].iloc[0]),
-        ]
-        cells += [_cell_of(part, m, t, ("difference", "low", "high")) for m, t, _, _ in metrics]
-        first = part.iloc[0]
-        p = float(first["p_holm"])
-        cells.append(Cell(p_value(p), sort_key(p)))
-        table.add([*cells, Cell.of(first["detectable"], 3)])
-    return table
-
-
-def reclassification_table(run: StudyResults) -> Table:
-    """Return who moves across the thresholds when a view is added."""
-    columns = [
-        Column("Comparison", numeric=False), Column("Threshold"), Column("Class", numeric=False),
-        Column("People"), Column("Up", "test positive with the view, and not without it"),
-        Column("Down", "test positive without the view, and not with it"), Column("Unchanged"),
-        Column("Net", "share that moves to the right side less the share that moves to the wrong"),
+        Column(
+            "p", "p_holm", Cell.p_value,
+            f"of {main}; corrected resampled t-test over the folds, by Holm's rule",
+        ),
+        Column(
+            "Detectable", "detectable", partial(Cell.number, digits=3),
+            f"increase of {main} that would be shown with a probability of 80 %",
+        ),
     ]  # fmt: skip
-    table = Table("reclassification", "Who moves across the thresholds", columns)
-    rows = run.table("reclassification")
+    caption = "What each view adds, on the same held-out people"
+    return make_table("added_value", caption, _rows(run, _COMPARED, _GAIN_ENDS), columns)
+
+
+def _people(value: float) -> Cell:
+    return Cell.number(value, 0 if float(value).is_integer() else 1)
+
+
+_MOVES = [
+    Column("Comparison", "name"),
+    Column("Threshold", "threshold", Cell.number),
+    Column("Class", "class"),
+    Column("People", "people", _people),
+    Column("Up", "up", _people, "test positive with the view, and not without it"),
+    Column("Down", "down", _people, "test positive without the view, and not with it"),
+    Column("Unchanged", "unchanged", _people),
+    Column(
+        "Net", ("net", "low", "high"), _interval,
+        "share that moves to the right side less the share that moves to the wrong",
+    ),
+]  # fmt: skip
+
+
+def reclassification_table(run: Results) -> Table:
+    """Return who moves across the thresholds when a view is added."""
     base = baseline_of(run.table("added_value"))
-    for row in rows.to_dict("records") if "question" in rows else []:
-        whole = [
-            Cell.of(row[c], 0 if float(row[c]).is_integer() else 1)
-            for c in ("people", "up", "down", "unchanged")
-        ]
-        table.add(
-            [
-                Cell.name(comparison_name(row["question"], row["view"], base)),
-                Cell.of(row["threshold"]),
-                Cell.name(row["class"]),
-                *whole,
-                Cell.interval(row["net"], row["low"], row["high"], 3),
-            ]
-        )
-    if table and int(run.record.get("repeats", 1)) > 1:
-        table.note = "Numbers of people are means over the repeats."
-    return table
+    rows = [
+        {**row, "name": comparison_name(row["question"], row["view"], base)}
+        for row in run.table("reclassification").to_dict("records")
+    ]
+    repeated = int(run.record.get("repeats", 1)) > 1
+    note = "Numbers of people are means over the repeats." if rows and repeated else ""
+    return make_table("reclassification", "Who moves across the thresholds", rows, _MOVES, note)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.results import Results
 from baldur.inference.selection import against_base_rate
 from baldur.report.added_value import added_value_answer
 from baldur.report.checks import Check, doubts_of
@@ -15,7 +16,6 @@ from baldur.report.explanations import selection_of_folds, selection_of_model
 from baldur.report.few_features import few_sentence
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, listed, short
-from baldur.report.results import StudyResults
 from baldur.report.sentences import (
     CALIBRATION,
     COMPARISON,
@@ -37,7 +37,7 @@ FEATURES = "Which features does it use?"
 OTHERS = "Do other models predict better?"
 
 
-def main_model(run: StudyResults) -> str | None:
+def main_model(run: Results) -> str | None:
     """Return the model that the page is about: BALDUR, or else the best by the chosen metric."""
     there = run.with_all_views or run.finished
     own = [m for m in there if m.startswith(_OWN)]
@@ -55,7 +55,7 @@ def main_model(run: StudyResults) -> str | None:
 
 
 def answer_of_run(
-    run: StudyResults, main: str | None, checks: list[Check], model: FittedModel | None = None
+    run: Results, main: str | None, checks: list[Check], model: FittedModel | None = None
 ) -> list[Sentence]:
     """Return the answer of a comparison."""
     if main is None:
@@ -101,7 +101,7 @@ def answer_of_model(model: FittedModel) -> list[Sentence]:
     return made
 
 
-def calibration_sentence(run: StudyResults, main: str) -> Sentence | None:
+def calibration_sentence(run: Results, main: str) -> Sentence | None:
     """Return whether probabilities are right; None for a model that has none."""
     rows = run.of_model("calibration", main)
     if "measure" not in rows or not len(rows):

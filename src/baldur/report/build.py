@@ -20,7 +20,7 @@ from baldur.report.outcomes import outcomes_page
 from baldur.report.page import Page, check_extra, render
 from baldur.report.pictures import draw, plans_of
 from baldur.report.validation import is_validation, open_validation, validation_page
-from baldur.saving import SavedModel, load_model
+from baldur.saving import SavedModel, load
 from baldur.study.evaluate import EvaluatedStudy
 from baldur.study.write_results import list_page
 
@@ -60,11 +60,11 @@ def report_folder(
     --------
     >>> import pathlib, tempfile
     >>> import baldur
-    >>> from baldur.baselines import PriorClassifier
     >>> from baldur.datasets import make_multiview
+    >>> from baldur.paper import PaperClassifier
     >>> from baldur.report import report_folder
     >>> sim = make_multiview(60, {"a": 4, "b": 9}, random_state=0)
-    >>> model = PriorClassifier().fit(sim.data, sim.target)
+    >>> model = PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     report_folder(baldur.save(model, pathlib.Path(folder) / "model")).name
     'report.html'
@@ -76,13 +76,13 @@ def report_folder(
     target = place / REPORT if path is None else _file_at(Path(path))
     if (place / _MANIFEST).is_file():
         _refuse_model(model, place, "a model folder")
-        return _write(target, None, FittedModel.of_saved(load_model(place)), people, title)
+        return _write(target, None, FittedModel.of_saved(load(place, study=True)), people, title)
     if is_validation(place):
         _refuse_model(model, place, "the folder of a validation")
         check_extra()
         return _write_page(target, validation_page(open_validation(place), people, title))
     results = Results.read(place)
-    added = None if model is None else FittedModel.of_saved(load_model(model))
+    added = None if model is None else FittedModel.of_saved(load(model, study=True))
     _write(target, results, added, people, title, linked=path is None)
     if path is None:
         list_page(results)
@@ -214,11 +214,11 @@ def report_model(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from baldur.baselines import RidgeLogisticClassifier
+    >>> from baldur.baselines import BASELINES
     >>> from baldur.datasets import make_multiview
     >>> from baldur.report import report_model
     >>> sim = make_multiview(60, {"a": 4, "b": 9}, random_state=0)
-    >>> model = RidgeLogisticClassifier().fit(sim.data, sim.target)
+    >>> model = BASELINES["Ridge logistic"].make().fit(sim.data, sim.target)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = report_model(model, pathlib.Path(folder) / "model.html", title="Pilot")
     ...     print(page.name, "Pilot" in page.read_text(encoding="utf-8"))

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from baldur.evaluation.results import Results
 from baldur.inference.selection import against_base_rate
 from baldur.report.evidence import interval_of, linear_evidence, prediction_of
 from baldur.report.explanations import EXPLANATIONS, FEW, MANY_MISSING, MOST, POOR_STABILITY, SWING
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, estimate, listed, number, percent, short
-from baldur.report.results import StudyResults
 from baldur.report.sentences import PREDICTION, SHOWN, case_of
 from baldur.study.people_checks import site_predicts
 
@@ -37,7 +37,7 @@ class Check:
         return EXPLANATIONS[self.code].name
 
 
-def checks_of_run(run: StudyResults, main: str | None) -> list[Check]:
+def checks_of_run(run: Results, main: str | None) -> list[Check]:
     """Return the checks that apply to a comparison, the serious ones first."""
     found: list[Check | None] = []
     if main is not None:
@@ -79,7 +79,7 @@ def checks_of_model(model: FittedModel) -> list[Check]:
     return in_order(found)
 
 
-def made_of_run(run: StudyResults, main: str | None) -> tuple[list[str], list[str]]:
+def made_of_run(run: Results, main: str | None) -> tuple[list[str], list[str]]:
     """Return which checks the tables of a comparison allow, whether they apply or not."""
     own = {} if main is None else {name: len(run.of_model(name, main)) for name in _OF_MAIN}
     known = {
@@ -131,7 +131,7 @@ def in_order(found: Sequence[Check | None]) -> list[Check]:
     return sorted(there, key=lambda c: (rank[c.level], c.code))
 
 
-def _chance(run: StudyResults, main: str) -> Check | None:
+def _chance(run: Results, main: str) -> Check | None:
     """Return the check of chance level, which applies if the first headline is not "shown"."""
     evidence = prediction_of(run, main)
     case = case_of(PREDICTION, evidence)
@@ -145,7 +145,7 @@ def _chance(run: StudyResults, main: str) -> Check | None:
     return Check("B01", SERIOUS, text[0].upper() + text[1:])
 
 
-def _small_classes(run: StudyResults) -> Check | None:
+def _small_classes(run: Results) -> Check | None:
     people = run.people
     if not run.classes or "label" not in people:
         return None
@@ -157,7 +157,7 @@ def _small_classes(run: StudyResults) -> Check | None:
     return Check("B02", CARE, f"Few people in: {named}.")
 
 
-def _unstable(run: StudyResults, main: str) -> Check | None:
+def _unstable(run: Results, main: str) -> Check | None:
     rows = run.of_model("stability", main)
     if "view" not in rows:
         return None
@@ -168,7 +168,7 @@ def _unstable(run: StudyResults, main: str) -> Check | None:
     return Check("B03", CARE, f"Nogueira's index of {short(main)} over folds is {seen}.")
 
 
-def _swinging(run: StudyResults, main: str) -> Check | None:
+def _swinging(run: Results, main: str) -> Check | None:
     rows = run.of_model("view_shares", main)
     if "variance_share" not in rows:
         return None
@@ -205,7 +205,7 @@ def _flat_path(path: pd.DataFrame) -> Check | None:
     return Check("B04", CARE, text)
 
 
-def _sites(run: StudyResults) -> Check | None:
+def _sites(run: Results) -> Check | None:
     people = run.people
     if "site" not in people or "label" not in people or not len(people):
         return None
@@ -218,7 +218,7 @@ def _sites(run: StudyResults) -> Check | None:
     return Check("B05", SERIOUS, f"{short(made[0].what, 300)}.") if made else None
 
 
-def _one_feature_of_folds(run: StudyResults, main: str) -> Check | None:
+def _one_feature_of_folds(run: Results, main: str) -> Check | None:
     rows = run.of_model("selection", main)
     if "mean_weight" not in rows:
         return None
@@ -246,7 +246,7 @@ def _dominant(view: pd.Series, feature: pd.Series, weight: pd.Series) -> Check |
     return Check("B06", CARE, text)
 
 
-def _calibration(run: StudyResults, main: str) -> Check | None:
+def _calibration(run: Results, main: str) -> Check | None:
     rows = run.of_model("calibration", main)
     if "measure" not in rows:
         return None
@@ -263,7 +263,7 @@ def _calibration(run: StudyResults, main: str) -> Check | None:
     return Check("B08", CARE, f"Calibration of {short(main)}: {listed(seen)}.")
 
 
-def _warnings(run: StudyResults) -> list[Check]:
+def _warnings(run: Results) -> list[Check]:
     """Return checks for the warnings of the models, so that all of them are shown."""
     converged, silent, other = [], [], []
     for model, notes in run.record.get("notes", {}).items():
@@ -291,7 +291,7 @@ def _warnings(run: StudyResults) -> list[Check]:
     return found
 
 
-def _trees(run: StudyResults) -> Check | None:
+def _trees(run: Results) -> Check | None:
     """Return the check that applies where models of trees are shown to be better."""
     evidence = linear_evidence(run)
     if evidence is None or not evidence.better:
@@ -300,7 +300,7 @@ def _trees(run: StudyResults) -> Check | None:
     return Check("B22", CARE, text)
 
 
-def _missing_views(run: StudyResults) -> Check | None:
+def _missing_views(run: Results) -> Check | None:
     people = max(int(run.record.get("people", 0)), 1)
     shares = {v["name"]: 1 - v["people"] / people for v in run.record.get("views", [])}
     many = [f"{short(v)} ({percent(s)})" for v, s in shares.items() if s > MANY_MISSING]

@@ -12,8 +12,8 @@ import pandas as pd
 from baldur.core.model_catalog import LINEAR_MODELS, TREE_MODELS
 from baldur.evaluation.label_matrix import NO_YES
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.results import Results
 from baldur.report.formatting import count, estimate, listed, short
-from baldur.report.results import StudyResults
 from baldur.report.sentences import (
     NOT_SHOWN,
     SHOWN,
@@ -39,7 +39,7 @@ def interval_of(rows: pd.DataFrame, **where: str) -> Interval:
     return Interval(*(float(rows[c].iloc[0]) for c in ("estimate", "low", "high")))
 
 
-def prediction_of(run: StudyResults, main: str) -> Prediction:
+def prediction_of(run: Results, main: str) -> Prediction:
     """Return the evidence on whether the outcome can be predicted."""
     rows = run.of_model("intervals", main)
     classes = run.classes
@@ -64,7 +64,7 @@ def prediction_of(run: StudyResults, main: str) -> Prediction:
     return Prediction(value, chance, name, of, _how(run), p)
 
 
-def _how(run: StudyResults) -> str:
+def _how(run: Results) -> str:
     people = count(run.record.get("people", 0), "person", "people")
     folds = count(run.record.get("folds", 0), "fold")
     repeats = int(run.record.get("repeats", 1))
@@ -80,7 +80,7 @@ def calibration_of(
     return CalibrationEvidence(slope, intercept, what, needs_intercept)
 
 
-def comparison_of(run: StudyResults, main: str) -> ComparisonEvidence | None:
+def comparison_of(run: Results, main: str) -> ComparisonEvidence | None:
     """Return the evidence on other models with all views; None where there is no other."""
     found = differences_between(run, main)
     if found is None:
@@ -91,7 +91,7 @@ def comparison_of(run: StudyResults, main: str) -> ComparisonEvidence | None:
     return replace(found, differences=whole) if whole else None
 
 
-def differences_between(run: StudyResults, main: str) -> ComparisonEvidence | None:
+def differences_between(run: Results, main: str) -> ComparisonEvidence | None:
     """Return the differences between a model and every other; None where there is no other."""
     table = run.table("differences")
     known = set(table["metric"]) & set(METRICS) if "metric" in table else set()
@@ -222,7 +222,7 @@ LINEAR = (
 )  # fmt: skip
 
 
-def linear_evidence(run: StudyResults) -> LinearEvidence | None:
+def linear_evidence(run: Results) -> LinearEvidence | None:
     """Return the evidence on models of trees; None where the study has none, or no linear model."""
     there = run.with_all_views
     trees = [name for name in there if name in TREE_MODELS]
@@ -239,7 +239,7 @@ def linear_evidence(run: StudyResults) -> LinearEvidence | None:
     return LinearEvidence(gains, heading) if gains else None
 
 
-def linear_answer(run: StudyResults) -> Sentence | None:
+def linear_answer(run: Results) -> Sentence | None:
     """Return whether a linear model is enough; None where there is nothing to compare."""
     evidence = linear_evidence(run)
     if evidence is None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.evaluation.results import Results
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     count,
@@ -23,7 +24,6 @@ from baldur.report.formatting import (
     probability,
     short,
 )
-from baldur.report.results import StudyResults
 
 FEW = 20
 """People of a class, below which one person moves its figures by more than 5 percentage points."""
@@ -219,7 +219,7 @@ _NO_SIGNAL = (
 
 
 def selection_of_folds(
-    run: StudyResults, main: str, model: FittedModel | None = None, *, doubtful: bool = False
+    run: Results, main: str, model: FittedModel | None = None, *, doubtful: bool = False
 ) -> str:
     """Return which features the model of a comparison uses."""
     text = _in_folds(run, main)
@@ -231,7 +231,7 @@ def selection_of_folds(
     return text + (_NO_SIGNAL if doubtful and not text.endswith(_NO_SIGNAL) else "")
 
 
-def _in_folds(run: StudyResults, main: str) -> str:
+def _in_folds(run: Results, main: str) -> str:
     """Return which features the folds select."""
     rows = run.of_model("selection", main)
     if not len(rows):

@@ -10,6 +10,7 @@ import numpy as np
 import baldur
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
+from baldur.evaluation.results import Results
 from baldur.report.added_value import (
     added_value_section,
     addition_table,
@@ -28,10 +29,20 @@ from baldur.report.checks import (
     made_of_run,
 )
 from baldur.report.explanations import EXPLANATIONS, factors_of
-from baldur.report.feature_tables import feature_table, participants_table, presence_table
+from baldur.report.feature_tables import ViewCard, feature_table, view_cards
 from baldur.report.few_features import cost_table, few_table_of_model, few_table_of_run
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import Cell, Column, Table, count, distinct, listed, plain, short
+from baldur.report.formatting import (
+    Cell,
+    Column,
+    Table,
+    count,
+    distinct,
+    listed,
+    make_table,
+    plain,
+    short,
+)
 from baldur.report.methods import (
     Item,
     methods_of_model,
@@ -41,15 +52,14 @@ from baldur.report.methods import (
     tripod_items,
 )
 from baldur.report.people import Person, people_of_model, people_of_run
-from baldur.report.results import StudyResults
 from baldur.report.sentences import Sentence
 from baldur.report.tables import (
-    ViewCard,
     difference_table,
     model_table,
+    participants_table,
+    presence_table,
     subgroup_table,
     threshold_table,
-    view_cards,
 )
 
 
@@ -114,7 +124,7 @@ class Facts:
 
 
 def gather_facts(
-    run: StudyResults | None = None,
+    run: Results | None = None,
     model: FittedModel | None = None,
     *,
     people: str = "hidden",
@@ -128,7 +138,7 @@ def gather_facts(
     return _of_model(model, people, title)
 
 
-def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: str | None) -> Facts:
+def _of_run(run: Results, model: FittedModel | None, people: str, title: str | None) -> Facts:
     main = main_model(run)
     fitted = model if model is not None and model.is_called(main) else None
     checks = checks_of_run(run, main)
@@ -172,7 +182,7 @@ def _of_run(run: StudyResults, model: FittedModel | None, people: str, title: st
     )
 
 
-def _other_data(run: StudyResults, model: FittedModel) -> Check | None:
+def _other_data(run: Results, model: FittedModel) -> Check | None:
     """Return the check that applies where the model was fitted on other columns than the study."""
     widths = {v["name"]: v["features"] for v in run.record.get("views", [])}
     seen = [
@@ -189,7 +199,7 @@ def _other_data(run: StudyResults, model: FittedModel) -> Check | None:
     return Check("B18", CARE, f"Views that differ: {listed(seen)}.") if seen else None
 
 
-def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
+def lead_of_run(run: Results, outcomes: str = "") -> str:
     """Return the first line of a page: people, views and features, models."""
     record = run.record
     views = record.get("views", [])
@@ -203,7 +213,7 @@ def lead_of_run(run: StudyResults, outcomes: str = "") -> str:
     )
 
 
-def settings_of_run(run: StudyResults) -> list[tuple[str, str]]:
+def settings_of_run(run: Results) -> list[tuple[str, str]]:
     """Return the settings of a comparison, each with its name."""
     record = run.record
     made = [
@@ -277,20 +287,17 @@ def _settings_of_model(model: FittedModel, inner: Any) -> list[tuple[str, str]]:
 
 
 def _counts(model: FittedModel) -> Table:
-    columns = [Column("Outcome", numeric=False), Column("People")]
-    table = Table("participants", "People passed with the model, by outcome", columns)
-    if model.y is None or not model.classes:
-        return table
-    if np.ndim(model.y) == 2:
+    columns = [Column("Outcome", "outcome"), Column("People", "people", Cell.whole)]
+    caption = "People passed with the model, by outcome"
+    counts: list[int] = []
+    if model.y is not None and model.classes and np.ndim(model.y) == 2:
         # Of a label matrix each column is an outcome, and people may have several.
-        table.caption = "People passed with the model who have each outcome"
-        for name, n in zip(model.classes, np.asarray(model.y).sum(axis=0), strict=True):
-            table.add([Cell.name(name), Cell.whole(n)])
-        return table
-    for name in model.classes:
-        n = sum(str(label) == name for label in model.y)
-        table.add([Cell.name(name), Cell.whole(n)])
-    return table
+        caption = "People passed with the model who have each outcome"
+        counts = np.asarray(model.y).sum(axis=0).tolist()
+    elif model.y is not None:
+        counts = [sum(str(label) == name for label in model.y) for name in model.classes]
+    rows = [{"outcome": c, "people": n} for c, n in zip(model.classes, counts, strict=False)]
+    return make_table("participants", caption, rows, columns)
 
 
 def made_with() -> str:

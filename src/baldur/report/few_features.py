@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -21,19 +22,23 @@ import pandas as pd
 from baldur.estimators.summary import few_features_table, split_names, unpaid
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.predictions import AS_SELECTED
+from baldur.evaluation.results import Results
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
+    ENDS,
     Cell,
     Column,
     Table,
     count,
     distinct,
+    ends_of,
     estimate,
     listed,
+    make_table,
     number,
     percent,
+    spread,
 )
-from baldur.report.results import StudyResults
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, case_of
 
 QUESTION = "How few features are enough?"
@@ -189,7 +194,7 @@ FEW_FEATURES = (
 )  # fmt: skip
 
 
-def few_of(run: StudyResults, main: str, shown: bool) -> FewEvidence | None:
+def few_of(run: Results, main: str, shown: bool) -> FewEvidence | None:
     """Return the evidence on few features; None for a model without submodels."""
     rows = run.of_model("few_features", main)
     if "limit" not in rows:
@@ -221,7 +226,7 @@ def _difference(row: Mapping[Any, Any], own: Mapping[Any, Any]) -> Difference:
     )
 
 
-def few_sentence(run: StudyResults, main: str, shown: bool) -> Sentence | None:
+def few_sentence(run: Results, main: str, shown: bool) -> Sentence | None:
     """Return the headline on few features; None for a model without submodels."""
     evidence = few_of(run, main, shown)
     if evidence is None:
@@ -232,47 +237,43 @@ def few_sentence(run: StudyResults, main: str, shown: bool) -> Sentence | None:
 
 NAMED = 10
 """Features named in a row; ``few_names.csv`` has them all."""
+_DIFFERENCE = ("difference", "difference_low", "difference_high")
+_LOSS = ("loss", "loss_lower", "loss_upper")
 
 
-def few_table_of_run(run: StudyResults, main: str | None) -> Table:
+def few_table_of_run(run: Results, main: str | None) -> Table:
     """Return the table of the outer folds, empty for a model without submodels."""
     rows = run.of_model("few_features", main) if main is not None else pd.DataFrame()
-    metrics = list(dict.fromkeys(rows["metric"])) if "metric" in rows else []
-    metrics = [metric for metric in metrics if metric in METRICS]
-    columns = [Column("Features", "at most so many; as selected: without a limit", numeric=False)]
+    names = run.of_model("few_names", main) if main is not None else pd.DataFrame()
+    metrics = [m for m in dict.fromkeys(rows.get("metric", ())) if m in METRICS]
+    columns = [Column("Features", "limit", help="at most so many; as selected: without a limit")]
     for metric in metrics:
         heading = METRICS[metric].heading
-        columns.append(Column(heading, "95 % interval"))
         inside = heading if heading[1:2].isupper() else heading.lower()
-        columns.append(Column(f"Difference in {inside}", "from the model as selected, paired"))
-    columns.append(
-        Column("Which features", "with the share of folds that have them", numeric=False)
-    )
-    table = Table("few-features", "Accuracy with few features, on the held-out folds", columns)
-    names = run.of_model("few_names", main) if main is not None else pd.DataFrame()
-    for limit in dict.fromkeys(rows["limit"]) if metrics else []:
-        part = rows[rows["limit"] == limit].drop_duplicates("metric").set_index("metric")
-        first = part.iloc[0]
-        cells = [_limit_cell(str(limit), first)]
-        for metric in metrics:
-            if metric not in part.index:
-                cells += [Cell("–"), Cell("–")]
-                continue
-            row = part.loc[metric]
-            cells.append(Cell.interval(row["estimate"], row["low"], row["high"]))
-            ends = (row["difference"], row["difference_low"], row["difference_high"])
-            cells.append(Cell("–") if limit == AS_SELECTED else Cell.interval(*ends, digits=3))
-        own = names[names["limit"] == limit] if "limit" in names else names
-        cells.append(Cell(_names(own)))
-        table.add(cells)
-    table.note = (
+        columns += [
+            Column(heading, ends_of(metric), Cell.interval, "95 % interval"),
+            Column(
+                f"Difference in {inside}", ends_of(metric, _DIFFERENCE),
+                partial(Cell.interval, digits=3), "from the model as selected, paired",
+            ),
+        ]  # fmt: skip
+    columns.append(Column("Which features", "names", help="with the share of folds that have them"))
+    few = spread(rows, ["limit"], "metric", (*ENDS, *_DIFFERENCE)) if metrics else []
+    for row in few:
+        limit = str(row["limit"])
+        if limit == AS_SELECTED:  # its difference from itself
+            row |= dict.fromkeys(f"{m} {end}" for m in metrics for end in _DIFFERENCE)
+        row["names"] = Cell(_names(names[names["limit"] == limit] if len(names) else names))
+        row["limit"] = _limit_cell(limit, row)
+    note = (
         "Each outer fold orders the features itself and predicts people that it has not seen. "
         "Intervals are those of the bootstrap over people, differences are paired."
     )
-    return table
+    caption = "Accuracy with few features, on the held-out folds"
+    return make_table("few-features", caption, few, columns, note)
 
 
-def _limit_cell(limit: str, row: pd.Series) -> Cell:
+def _limit_cell(limit: str, row: Mapping[Any, Any]) -> Cell:
     if limit != AS_SELECTED:
         known = limit.isdigit()
         return Cell(count(limit, "feature"), float(limit)) if known else Cell.name(limit)
@@ -291,59 +292,58 @@ def _names(rows: pd.DataFrame) -> str:
 
 def few_table_of_model(model: FittedModel) -> Table:
     """Return the table of the inner folds of one fit, empty for a model without submodels."""
-    found = few_features_table(model.inner) if model.inner is not None else pd.DataFrame()
-    metric = "r2" if "r2" in found else "auc"
-    heading = METRICS[metric].heading
+    path = few_features_table(model.inner) if model.inner is not None else pd.DataFrame()
     columns = [
-        Column("Features"),
-        Column(heading, "95 % interval"),
-        Column("Loss", "95 % interval; minus the log of the predictive density or probability"),
-        Column("Which features enter", numeric=False),
+        Column("Features", "n_features", Cell.whole),
+        _score_column(path),
+        Column(
+            "Loss", _LOSS, Cell.interval,
+            "95 % interval; minus the log of the predictive density or probability",
+        ),
+        Column("Which features enter", "enters"),
+    ]  # fmt: skip
+    rows = [
+        {**row, "enters": Cell(listed(distinct(row["enters"]), NAMED) or "–")}
+        for row in path.to_dict("records")
     ]
-    table = Table("few-features", "Accuracy with few features, on the inner folds", columns)
-    for row in found.to_dict("records"):
-        table.add(
-            [
-                Cell.whole(row["n_features"]),
-                Cell.interval(row[metric], row[f"{metric}_lower"], row[f"{metric}_upper"]),
-                Cell.interval(row["loss"], row["loss_lower"], row["loss_upper"]),
-                Cell(listed(distinct(row["enters"]), NAMED) or "–"),
-            ]
-        )
-    table.note = (
+    note = (
         "Features are named in the order in which they enter on all training samples. The figures "
         "are those of inner folds, which order the features themselves."
     )
     if len(getattr(model.inner, "cost_path_", ())):
-        table.note += " Because costs were given, features enter by gain per cost."
-    return table
+        note += " Because costs were given, features enter by gain per cost."
+    caption = "Accuracy with few features, on the inner folds"
+    return make_table("few-features", caption, rows, columns, note)
 
 
 def cost_table(model: FittedModel) -> Table:
     """Return what a budget buys, empty for a model without costs."""
-    found = getattr(model.inner, "cost_path_", pd.DataFrame())
-    metric = "r2" if "r2" in found else "auc"
+    path = getattr(model.inner, "cost_path_", pd.DataFrame())
     columns = [
-        Column("Cost so far"),
-        Column("Ordered", numeric=False),
-        Column("Features"),
-        Column(METRICS[metric].heading, "95 % interval"),
-        Column("Loss", "95 % interval"),
+        Column("Cost so far", "cost", _cost),
+        Column("Ordered", "ordered"),
+        Column("Features", "n_features", Cell.whole),
+        _score_column(path),
+        Column("Loss", _LOSS, Cell.interval, "95 % interval"),
     ]
-    table = Table("costs", "Which tests give which accuracy, on the inner folds", columns)
-    for row in found.to_dict("records"):
-        ordered = split_names(row["orders"], model.inner.view_names_)
-        table.add(
-            [
-                Cell(number(row["cost"], 2).removesuffix(".00"), float(row["cost"])),
-                Cell(listed(distinct(ordered), NAMED) or unpaid(row["n_features"])),
-                Cell.whole(row["n_features"]),
-                Cell.interval(row[metric], row[f"{metric}_lower"], row[f"{metric}_upper"]),
-                Cell.interval(row["loss"], row["loss_lower"], row["loss_upper"]),
-            ]
-        )
-    table.note = (
+    rows = []
+    for row in path.to_dict("records"):
+        ordered = listed(distinct(split_names(row["orders"], model.inner.view_names_)), NAMED)
+        rows.append({**row, "ordered": Cell(ordered or unpaid(row["n_features"]))})
+    note = (
         "The order is greedy: the largest gain in explained loss per unit of cost comes next. The "
         "cost of a view is paid once. Another order may be cheaper for the same accuracy."
     )
-    return table
+    caption = "Which tests give which accuracy, on the inner folds"
+    return make_table("costs", caption, rows, columns, note)
+
+
+def _score_column(path: pd.DataFrame) -> Column:
+    """Return the column of the score that a path has: R² of numbers, AUC of classes."""
+    metric = "r2" if "r2" in path else "auc"
+    ends = (metric, f"{metric}_lower", f"{metric}_upper")
+    return Column(METRICS[metric].heading, ends, Cell.interval, "95 % interval")
+
+
+def _cost(value: Any) -> Cell:
+    return Cell(number(value).removesuffix(".00"), float(value))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from baldur.core.escape import one_line
 from baldur.evaluation.formatting import fixed
@@ -195,7 +196,7 @@ class Cell:
         return kind(self.text)
 
     @classmethod
-    def of(cls, value: Any, digits: int = 2, *, small: bool = False) -> Cell:
+    def number(cls, value: Any, digits: int = 2, *, small: bool = False) -> Cell:
         """Make a cell from a number with decimals."""
         return cls(number(value, digits, small=small), sort_key(value))
 
@@ -211,9 +212,20 @@ class Cell:
         return cls(percent(value, digits), sort_key(value))
 
     @classmethod
+    def counted(cls, n: Any, share: Any) -> Cell:
+        """Make a cell from a number of people and their share, where it is known."""
+        cell = cls.whole(n)
+        return cell if share is None else cls(f"{cell.text} ({percent(share)})", cell.sort)
+
+    @classmethod
     def probability(cls, value: Any) -> Cell:
         """Make a cell from a probability, with >0.99 and <0.01 near the ends."""
         return cls(probability(value), sort_key(value))
+
+    @classmethod
+    def p_value(cls, value: Any) -> Cell:
+        """Make a cell from a p-value."""
+        return cls(p_value(value), sort_key(value))
 
     @classmethod
     def interval(cls, value: Any, low: Any, high: Any, digits: int = 2) -> Cell:
@@ -228,13 +240,34 @@ class Cell:
         return cls(line, line.casefold())
 
 
+ENDS = ("estimate", "low", "high")
+"""Columns of an interval in a table of results."""
+
+
 @dataclass(frozen=True)
 class Column:
-    """A heading, its explanation, and whether the column holds numbers."""
+    """A column of a table: its heading, the column of the DataFrame, how it is shown, and help.
+
+    An interval is shown from three columns of the DataFrame. Cells that were made before are shown
+    as they are.
+    """
 
     name: str
+    values: str | tuple[str, ...] = ""
+    format: Callable[..., Cell] = Cell.name
     help: str = ""
-    numeric: bool = True
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the column holds numbers."""
+        return self.format != Cell.name
+
+    def cell(self, row: Mapping[Any, Any]) -> Cell:
+        """Return the cell of one row of the DataFrame."""
+        if not isinstance(self.values, str):
+            return self.format(*(row.get(name) for name in self.values))
+        value = row[self.values]
+        return value if isinstance(value, Cell) else self.format(value)
 
 
 @dataclass
@@ -245,13 +278,40 @@ class Table:
     caption: str  # Title, also read aloud by screen readers
     columns: list[Column]
     rows: list[list[Cell]] = field(default_factory=list)
-    tags: list[dict[str, str]] = field(default_factory=list)
+    tags: list[dict[str, str]] = field(default_factory=list)  # Of each row, for its filters
     note: str = ""  # What a reader should know, such as rows that were left out
-
-    def add(self, cells: Sequence[Cell], **tags: str) -> None:
-        """Add a row of cells to the table."""
-        self.rows.append(list(cells))
-        self.tags.append(tags)
 
     def __bool__(self) -> bool:
         return bool(self.rows)
+
+
+def make_table(
+    name: str,
+    caption: str,
+    frame: pd.DataFrame | Iterable[Mapping[Any, Any]],
+    columns: list[Column],
+    note: str = "",
+    tags: Sequence[str] = (),
+) -> Table:
+    """Return a DataFrame, or its rows, as a table of the page."""
+    rows = frame.to_dict("records") if isinstance(frame, pd.DataFrame) else list(frame)
+    cells = [[column.cell(row) for column in columns] for row in rows]
+    tagged = [{tag: str(row[tag]) for tag in tags} for row in rows]
+    return Table(name, caption, columns, cells, tagged, note)
+
+
+def spread(
+    frame: pd.DataFrame, index: Sequence[str], across: str, ends: Sequence[str] = ENDS
+) -> list[dict[Any, Any]]:
+    """Return a row for each group of a long table, with keys such as ``"auc low"`` for its rows."""
+    groups: dict[tuple[Any, ...], dict[Any, Any]] = {}
+    for row in frame.to_dict("records"):
+        group = groups.setdefault(tuple(row[name] for name in index), dict(row))
+        for end in ends:
+            group.setdefault(f"{row[across]} {end}", row[end])
+    return list(groups.values())
+
+
+def ends_of(key: str, ends: Sequence[str] = ENDS) -> tuple[str, ...]:
+    """Return the names of the columns that `spread` makes for one key."""
+    return tuple(f"{key} {end}" for end in ends)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.results import Results
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, listed, number, short
-from baldur.report.results import StudyResults
 
 _SCHEMES = {
     "stratified": "stratified by outcome",
@@ -25,7 +25,7 @@ _SCALES = {
 }
 
 
-def methods_of_run(run: StudyResults, main: str | None, *, added: bool | None = None) -> str:
+def methods_of_run(run: Results, main: str | None, *, added: bool | None = None) -> str:
     """Return a methods paragraph about a comparison, from its record."""
     record = run.record
     views = [f"{short(v['name'])} ({v['features']:,})" for v in record.get("views", [])]
@@ -100,7 +100,7 @@ def _metric(record: dict[str, Any]) -> str:
     return METRICS[name].heading if name in METRICS else "the chosen metric"
 
 
-def _outcome(run: StudyResults) -> str:
+def _outcome(run: Results) -> str:
     name = short(run.record.get("outcome") or "as given")
     if not run.classes:
         return f"The outcome, {name}, is numeric."
@@ -113,7 +113,7 @@ def _outcome(run: StudyResults) -> str:
     return f"The outcome, {name}, has the classes {listed(parts, 20)}{positive}."
 
 
-def _folds(record: dict[str, Any], run: StudyResults) -> str:
+def _folds(record: dict[str, Any], run: Results) -> str:
     repeats = record.get("repeats", 1)
     inner = f" and {record['inner']} inner folds" if record.get("inner") else ""
     given = str(record.get("scheme") or "")
@@ -148,7 +148,7 @@ def methods_of_model(model: FittedModel) -> str:
     return " ".join(sentences)
 
 
-def repeat_of_run(run: StudyResults) -> list[str]:
+def repeat_of_run(run: Results) -> list[str]:
     """Return the commands that give these results again."""
     version = run.record.get("versions", {}).get("baldur", "")
     if run.folder is not None:
@@ -243,16 +243,14 @@ _ITEMS = [
 ]  # fmt: skip
 
 
-def tripod_items(
-    run: StudyResults | None, main: str | None, model: FittedModel | None
-) -> list[Item]:
+def tripod_items(run: Results | None, main: str | None, model: FittedModel | None) -> list[Item]:
     """Return every item, answered where the study knows the answer."""
     known = _of_run(run, main) if run is not None else {}
     known = {**(_of_model(model) if model is not None else {}), **known}
     return [Item(number, section, name, known.get(number, "")) for number, section, name in _ITEMS]
 
 
-def _of_run(run: StudyResults, main: str | None) -> dict[str, str]:
+def _of_run(run: Results, main: str | None) -> dict[str, str]:
     record = run.record
     people = count(record.get("people", 0), "person", "people")
     views = [f"{short(v['name'])} ({v['features']:,})" for v in record.get("views", [])]
@@ -301,7 +299,7 @@ def _of_run(run: StudyResults, main: str | None) -> dict[str, str]:
     return known
 
 
-def _output(run: StudyResults) -> str:
+def _output(run: Results) -> str:
     if not run.classes:
         return "A number with its interval."
     cuts = run.table("thresholds")
@@ -314,7 +312,7 @@ def _output(run: StudyResults) -> str:
     return f"Probability of each class, with an interval.{at}"
 
 
-def _events(run: StudyResults, people: str) -> str:
+def _events(run: Results, people: str) -> str:
     table = run.people
     if not run.classes or "label" not in table:
         return f"{people}."

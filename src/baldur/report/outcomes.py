@@ -16,16 +16,26 @@ from baldur.evaluation.results_reader import AGAIN
 from baldur.exceptions import InputError
 from baldur.report.answer import OTHERS, answer_of_run, main_model
 from baldur.report.checks import checks_of_run
-from baldur.report.evidence import comparison_of, interval_of, prediction_of
+from baldur.report.evidence import comparison_of, prediction_of
 from baldur.report.explanations import factors_of
 from baldur.report.facts import Facts, OutcomeFacts, lead_of_run, settings_of_run
 from baldur.report.fitted import Calculator, FittedModel
-from baldur.report.formatting import Cell, Column, Table, count, listed, short
+from baldur.report.formatting import (
+    Cell,
+    Column,
+    Table,
+    count,
+    ends_of,
+    listed,
+    make_table,
+    short,
+    spread,
+)
 from baldur.report.methods import methods_of_run, repeat_of_run
 from baldur.report.page import Page
 from baldur.report.pictures import Plan, draw, latent_plans
 from baldur.report.sentences import COMPARISON, PREDICTION, SHOWN, Sentence, case_of
-from baldur.report.tables import difference_table, metric_heading, model_table
+from baldur.report.tables import difference_table, model_table
 
 _MOST_DRAWN = 12
 """Outcomes with figures of their own on the page; the pages of single outcomes have all."""
@@ -117,7 +127,7 @@ def _metric(run: Results) -> str:
 
 
 def _heading(run: Results) -> str:
-    return metric_heading(_metric(run))
+    return METRICS[_metric(run)].heading
 
 
 def _outcome(name: str, number: int, run: Results, main: str | None, link: str) -> OutcomeFacts:
@@ -171,39 +181,39 @@ def _answer(run: Results, main: str | None, outcomes: list[OutcomeFacts]) -> lis
 
 
 def _counts(run: Results) -> Table:
-    columns = [Column("Outcome", numeric=False), Column("Yes"), Column("No"), Column("Share")]
-    table = Table("participants", "People with each outcome", columns)
+    columns = [
+        Column("Outcome", "outcome"),
+        Column("Yes", "yes", Cell.whole),
+        Column("No", "no", Cell.whole),
+        Column("Share", "share", Cell.share),
+    ]
+    rows = []
     for name, one in run.outcomes.items():
-        if "label" not in one.people:
-            continue
-        labels = one.people["label"].astype(str)
+        labels = one.people.get("label", pd.Series(dtype=str)).astype(str)
         yes, total = int((labels == one.classes[-1]).sum()), len(labels)
-        cells = [Cell.name(name), Cell.whole(yes), Cell.whole(total - yes)]
-        table.add([*cells, Cell.share(yes / total if total else float("nan"))])
-    return table
+        if "label" in one.people:
+            share = yes / total if total else None
+            rows.append({"outcome": name, "yes": yes, "no": total - yes, "share": share})
+    return make_table("participants", "People with each outcome", rows, columns)
 
 
 def _by_outcome(run: Results) -> Table:
     """Return one metric of every model for the mean and for every outcome."""
     frame, metric = _intervals(run), _metric(run)
+    outcomes = frame["outcome"].astype(str)
+    frame = frame.assign(outcome=outcomes.where(outcomes != AVERAGE, "Mean over outcomes"))
     models = [m for m in run.record.get("models", []) if m in set(frame["model"])]
-    columns = [Column("Outcome", numeric=False), *(Column(short(m)) for m in models)]
-    caption = f"{_heading(run)} of every outcome, with 95 % intervals"
-    table = Table("outcomes", caption, columns)
-    for outcome in dict.fromkeys(frame["outcome"].astype(str)):
-        rows = frame[frame["outcome"].astype(str) == outcome]
-        cells = [Cell.name("Mean over outcomes" if outcome == AVERAGE else outcome)]
-        for model in models:
-            value = interval_of(rows, model=model, metric=metric)
-            cells.append(Cell.interval(value.estimate, value.low, value.high))
-        table.add(cells)
-    table.note = (
+    rows = spread(frame[frame["metric"].astype(str) == metric], ["outcome"], "model")
+    columns = [Column("Outcome", "outcome")]
+    columns += [Column(short(m), ends_of(m), Cell.interval) for m in models]
+    note = (
         f"{METRICS[metric].heading} on pooled held-out predictions. The interval of the mean comes "
         "from resamples of people with all their outcomes."
         if metric in METRICS
         else ""
     )
-    return table
+    caption = f"{_heading(run)} of every outcome, with 95 % intervals"
+    return make_table("outcomes", caption, rows, columns, note)
 
 
 def _methods(run: Results, main: str | None) -> str:

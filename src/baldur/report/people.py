@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from baldur.estimators.explain import AVERAGE, UNCERTAINTY
+from baldur.evaluation.results import HAS, Results
 from baldur.exceptions import InputError
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import short
-from baldur.report.results import HAS, StudyResults
 
 PEOPLE = ("hidden", "named", "none")
 """Show people without identifiers, with them, or not at all."""
@@ -43,7 +43,7 @@ def check_people(people: str) -> None:
         raise InputError(f"people must be one of {PEOPLE}, but got {people!r}.")
 
 
-def people_of_run(run: StudyResults, main: str | None, people: str) -> tuple[list[Person], int]:
+def people_of_run(run: Results, main: str | None, people: str) -> tuple[list[Person], int]:
     """Return the people of a comparison and how many were left out.
 
     Predictions are means over repeats. People are in the order of what was predicted, which says

@@ -12,10 +12,10 @@ import pandas as pd
 
 from baldur import plots
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.results import HAS, Results
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import plain, short
-from baldur.report.results import HAS, StudyResults
 
 CURVES = 3
 """Models whose curves share a figure; more are hard to distinguish."""
@@ -79,7 +79,7 @@ class Plan:
     optional: bool = False  # Left out without a note where it does not apply
 
 
-def plans_of(run: StudyResults | None, main: str | None, model: FittedModel | None) -> list[Plan]:
+def plans_of(run: Results | None, main: str | None, model: FittedModel | None) -> list[Plan]:
     """Return the figures of a page, in their order."""
     made: list[Plan] = []
     if run is not None and main is not None:
@@ -91,7 +91,7 @@ def plans_of(run: StudyResults | None, main: str | None, model: FittedModel | No
     return made
 
 
-def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
+def _plans_of_run(run: Results, main: str) -> list[Plan]:
     results, classes = run, run.classes
     name, few = short(main), _shown_models(run, main)
     some = _left_out(run, few)
@@ -177,7 +177,7 @@ def _plans_of_run(run: StudyResults, main: str) -> list[Plan]:
     return made
 
 
-def validation_plans(run: StudyResults, main: str) -> list[Plan]:
+def validation_plans(run: Results, main: str) -> list[Plan]:
     """Return the figures of a validation, in their order."""
     results, few = run, [main]
     made = []
@@ -210,7 +210,7 @@ def validation_plans(run: StudyResults, main: str) -> list[Plan]:
     return made
 
 
-def _shown_models(run: StudyResults, main: str) -> list[str]:
+def _shown_models(run: Results, main: str) -> list[str]:
     """Return the models that curves are drawn of: the main one, and the two best others.
 
     With several classes the main one alone, which has a curve for each of them.
@@ -228,7 +228,7 @@ def _shown_models(run: StudyResults, main: str) -> list[str]:
     return [main, *others[: CURVES - 1]]
 
 
-def _left_out(run: StudyResults, drawn: list[str]) -> str:
+def _left_out(run: Results, drawn: list[str]) -> str:
     """Return which part of the models curves are drawn of; nothing where it is all of them."""
     n = len(run.finished)
     if len(drawn) == n:

@@ -1,4 +1,7 @@
-"""The table of models: every metric with its interval on held-out people."""
+"""The tables of a comparison: models, differences, thresholds, subgroups and participants.
+
+A table is a list of columns (heading, column of the results, format); `make_table` applies it.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,35 @@ import pandas as pd
 
 from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.predictions import EVERYBODY
+from baldur.evaluation.results import HAS, Results
 from baldur.report.evidence import comparison_of
-from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
+    ENDS,
     Cell,
     Column,
     Table,
     count,
     distinct,
+    ends_of,
+    make_table,
     number,
-    p_value,
     percent,
+    sd_decimals,
     short,
+    sort_key,
+    spread,
 )
-from baldur.report.results import StudyResults
+
+MOST_ROWS = 300
+"""Rows of subgroups on the page; the file has them all."""
+MOST_SITES = 12
+"""Sites listed; more are in presence.csv and predictions.csv."""
+MOST_PATTERNS = 50
+"""Patterns of missing views listed."""
+MOST_CLASSES = 6
+"""Classes with a column of their own; the table of more would be too wide to read."""
+_MOST_DECIMALS = 6
 
 _SHARE = (
     "mean over folds, % of the features of all views; a category has one feature for each level "
@@ -35,36 +53,31 @@ _MEANING = {
 """What a column says about a metric whose name does not."""
 
 
-def metric_heading(metric: str) -> str:
-    """Return the name of a metric for a heading."""
-    return METRICS[metric].heading
+def direction(metric: str) -> str:
+    """Return which values of a metric are better, in words."""
+    return "higher is better" if METRICS[metric].greater_is_better else "lower is better"
 
 
-def model_table(run: StudyResults) -> Table:
+def model_table(run: Results) -> Table:
     """Return one row per model with every metric and its interval."""
     frame = run.table("table")
     ends = ("pooled", "low", "high")
-    metrics = [
-        m for m in run.record.get("metrics", []) if all(f"{m}_{end}" in frame for end in ends)
-    ]
-    columns = [Column("Model", numeric=False)]
-    for m in metrics:
-        better = "higher is better" if METRICS[m].greater_is_better else "lower is better"
-        columns.append(Column(metric_heading(m), f"{_MEANING.get(m, '')}{better}"))
-    columns.append(Column("Features selected", _SHARE))
-    table = Table("models", "Models with 95 % intervals on held-out people", columns)
-    notes = []
-    for row in frame.to_dict("records"):
-        cells = [Cell.name(row["model"])]
-        cells += [Cell.interval(*(row[f"{m}_{end}"] for end in ends)) for m in metrics]
-        share = float(row.get("features_percent", np.nan))
-        text = f"{number(share, 1).removesuffix('.0')} %" if np.isfinite(share) else "–"
-        cells.append(Cell(text, share if np.isfinite(share) else ""))
-        table.add(cells, model=str(row["model"]))
-        if note := _note(row):
-            notes.append(f"{short(row['model'])}: {short(note, 400)}.")
-    table.note = " ".join(notes)
-    return table
+    columns = [Column("Model", "model")]
+    for m in run.record.get("metrics", []):
+        if all(f"{m}_{end}" in frame for end in ends):
+            keys = tuple(f"{m}_{end}" for end in ends)
+            meaning = f"{_MEANING.get(m, '')}{direction(m)}"
+            columns.append(Column(METRICS[m].heading, keys, Cell.interval, meaning))
+    columns.append(Column("Features selected", "features_percent", _percent, _SHARE))
+    rows = [{"features_percent": np.nan, **row} for row in frame.to_dict("records")]
+    notes = [f"{short(row['model'])}: {short(text, 400)}." for row in rows if (text := _note(row))]
+    caption = "Models with 95 % intervals on held-out people"
+    return make_table("models", caption, rows, columns, " ".join(notes), tags=["model"])
+
+
+def _percent(value: Any) -> Cell:
+    known = np.isfinite(float(value))
+    return Cell(f"{number(value, 1).removesuffix('.0')} %" if known else "–", sort_key(value))
 
 
 def _note(row: Mapping[Any, Any]) -> str:
@@ -72,33 +85,34 @@ def _note(row: Mapping[Any, Any]) -> str:
     return f"failed: {failure}" if failure else str(row.get("note") or "")
 
 
-def difference_table(run: StudyResults, main: str | None) -> Table:
+def difference_table(run: Results, main: str | None) -> Table:
     """Return the differences between the main model and every other, as in the headline."""
-    found = comparison_of(run, main) if main is not None else None
-    metric = found.metric if found is not None else ""
-    columns = [
-        Column("Other model", numeric=False),
-        Column(f"Difference in {metric}", "positive where the main model is better"),
-        Column("p", "corrected resampled t-test over the folds, adjusted by Holm's rule"),
-    ]
     caption = f"Differences between {short(main or '')} and the other models"
-    table = Table("differences", caption, columns)
-    if found is None:
-        return table
-    for name, d in found.differences.items():
-        p = found.p_values.get(name, float("nan"))
-        cells = [Cell.name(name), Cell.interval(d.estimate, d.low, d.high)]
-        table.add([*cells, Cell(p_value(p), p if np.isfinite(p) else "")])
-    table.note = (
-        f"{found.legend} These intervals decide the headline. The p-values are those of another "
+    evidence = None if main is None else comparison_of(run, main)
+    if evidence is None:
+        return Table("differences", caption, [])
+    columns = [
+        Column("Other model", "model"),
+        Column(
+            f"Difference in {evidence.metric}", ENDS, Cell.interval,
+            "positive where the main model is better",
+        ),
+        Column(
+            "p", "p", Cell.p_value,
+            "corrected resampled t-test over the folds, adjusted by Holm's rule",
+        ),
+    ]  # fmt: skip
+    rows = [
+        {"model": name, **vars(difference), "p": evidence.p_values.get(name, np.nan)}
+        for name, difference in evidence.differences.items()
+    ]
+    note = (
+        f"{evidence.legend} These intervals decide the headline. The p-values are those of another "
         "method, the corrected resampled t-test over the folds, adjusted by Holm's rule; with few "
         "folds it is imprecise."
     )
-    return table
+    return make_table("differences", caption, rows, columns, note)
 
-
-MOST_ROWS = 300
-"""Rows of subgroups on the page; the file has them all."""
 
 _MEASURES = {
     "sensitivity": "Sensitivity", "specificity": "Specificity", "ppv": "Positive predictive value",
@@ -113,36 +127,29 @@ _CHOSEN = (
 )
 
 
-def threshold_table(run: StudyResults) -> Table:
+def threshold_table(run: Results) -> Table:
     """Return what the models would do as tests at stated thresholds."""
     frame = run.table("thresholds")
-    columns = [Column("Model", numeric=False), Column("Threshold")]
-    columns += [Column(name) for name in _MEASURES.values()]
-    table = Table("thresholds", "The models as tests, with 95 % intervals", columns)
-    if "measure" not in frame:
-        return table
-    for (model, threshold, rule), part in frame.groupby(["model", "threshold", "rule"], sort=False):
-        by = part.drop_duplicates("measure").set_index("measure")
-        at = _RULES.get(str(rule), f"chosen for {rule}")
-        if SAME_PEOPLE in str(part["note"].iloc[0]):
-            at += ", optimistic"
-        cells = [Cell.name(model), Cell(number(threshold), float(str(threshold)), at)]
-        for key in _MEASURES:
-            if key in by.index:
-                row = by.loc[key]
-                cells.append(Cell.interval(row["estimate"], row["low"], row["high"]))
-            else:
-                cells.append(Cell("–"))
-        table.add(cells, model=str(model))
-    chosen = frame[~frame["rule"].isin(_RULES)]
-    same = chosen["note"].astype(str).str.contains(SAME_PEOPLE)
-    if len(chosen):
-        table.note = (
-            f"{_CHOSEN}."
-            if not same.any()
-            else f"{_CHOSEN}; those marked ‘optimistic’ are for the people on whom it was chosen."
+    rows = spread(frame, ["model", "threshold", "rule"], "measure")
+    rows = [{**row, "threshold": _threshold(row)} for row in rows]
+    columns = [Column("Model", "model"), Column("Threshold", "threshold", Cell.number)]
+    columns += [Column(name, ends_of(key), Cell.interval) for key, name in _MEASURES.items()]
+    note = ""
+    if len(frame) and len(chosen := frame[~frame["rule"].isin(_RULES)]):
+        optimistic = chosen["note"].astype(str).str.contains(SAME_PEOPLE).any()
+        note = _CHOSEN + (
+            "; those marked ‘optimistic’ are for the people on whom it was chosen."
+            if optimistic
+            else "."
         )
-    return table
+    caption = "The models as tests, with 95 % intervals"
+    return make_table("thresholds", caption, rows, columns, note, tags=["model"])
+
+
+def _threshold(row: Mapping[Any, Any]) -> Cell:
+    rule = _RULES.get(str(row["rule"]), f"chosen for {row['rule']}")
+    rule += ", optimistic" if SAME_PEOPLE in str(row["note"]) else ""
+    return Cell(number(row["threshold"]), sort_key(row["threshold"]), rule)
 
 
 _ICI = (
@@ -150,37 +157,41 @@ _ICI = (
     "curve of observed frequencies; the calibration error of the models is computed in bins, so "
     "the two differ."
 )
+_SUBGROUPS = [
+    Column("Subgroup", "subgroup"),
+    Column("Level", "level"),
+    Column("People", "people", Cell.whole),
+    Column("Cases", "cases", Cell.whole),
+    Column("Measure", "measure"),
+    Column("Estimate", ENDS, Cell.interval),
+    Column(
+        "Difference", ("difference", "difference_low", "difference_high"), Cell.interval,
+        "subgroup minus all others",
+    ),
+    Column("Note", "note"),
+]  # fmt: skip
 
 
-def subgroup_table(run: StudyResults, main: str | None) -> Table:
+def subgroup_table(run: Results, main: str | None) -> Table:
     """Return the figures of the model in subgroups, and their differences from all others."""
     frame = run.table("subgroups") if main is None else run.of_model("subgroups", main)
-    columns = [
-        Column("Subgroup", numeric=False), Column("Level", numeric=False), Column("People"),
-        Column("Cases"), Column("Measure", numeric=False), Column("Estimate"),
-        Column("Difference", "subgroup minus all others"), Column("Note", numeric=False),
-    ]  # fmt: skip
-    table = Table("subgroups", "Figures in subgroups, with 95 % intervals", columns)
+    caption = "Figures in subgroups, with 95 % intervals"
     if "measure" not in frame:
-        return table
-    for row in frame.head(MOST_ROWS).to_dict("records"):
-        measure = str(row["measure"])
-        name = METRICS[measure].heading if measure in METRICS else measure.replace("_", " ")
-        table.add(
-            [
-                Cell.name(row["subgroup"]), Cell.name(row["level"]), Cell.whole(row["people"]),
-                Cell.whole(row["cases"]), Cell.name("ICI" if name == "ici" else name),
-                Cell.interval(row["estimate"], row["low"], row["high"]),
-                Cell.interval(row["difference"], row["difference_low"], row["difference_high"]),
-                Cell.name(row["note"]),
-            ]
-        )  # fmt: skip
-    table.note = multiplicity(frame)
+        return Table("subgroups", caption, _SUBGROUPS)
+    note = multiplicity(frame)
     if "ici" in set(frame["measure"]):
-        table.note += f" {_ICI}"
+        note += f" {_ICI}"
     if len(frame) > MOST_ROWS:
-        table.note += f" {count(len(frame) - MOST_ROWS, 'row')} more in subgroups.csv."
-    return table
+        note += f" {count(len(frame) - MOST_ROWS, 'row')} more in subgroups.csv."
+    shown = frame.head(MOST_ROWS)
+    shown = shown.assign(measure=shown["measure"].astype(str).map(_measure))
+    return make_table("subgroups", caption, shown, _SUBGROUPS, note)
+
+
+def _measure(name: str) -> str:
+    if name in METRICS:
+        return METRICS[name].heading
+    return "ICI" if name == "ici" else name.replace("_", " ")
 
 
 def multiplicity(frame: pd.DataFrame) -> str:
@@ -198,91 +209,114 @@ def multiplicity(frame: pd.DataFrame) -> str:
     )
 
 
-LISTED = 8
-"""Features named on a card."""
+def participants_table(run: Results) -> Table:
+    """Return the participants by outcome (a "Table 1")."""
+    people, classes = run.people, run.classes
+    caption = "Participants by outcome"
+    if "label" not in people:
+        return Table("participants", caption, [])
+    labels = people["label"].astype(str)
+    groups = {EVERYBODY: np.ones(len(people), dtype=bool)}
+    groups |= {name: (labels == name).to_numpy() for name in classes}
+    sizes = {name: int(group.sum()) for name, group in groups.items()}
+    total = sizes[EVERYBODY]
+    if len(classes) > MOST_CLASSES:
+        columns = [
+            Column("Outcome", "class"),
+            Column("People", "people", Cell.whole),
+            Column("Share", "share", Cell.share),
+        ]
+        shares = [{"class": c, "people": sizes[c], "share": sizes[c] / total} for c in classes]
+        return make_table("participants", caption, shares, columns)
+    heads = ["All", *distinct(classes, 30)]
+    columns = [Column("Characteristic", "head")]
+    columns += [Column(h, g, Cell.number) for h, g in zip(heads, groups, strict=True)]
+    rows: list[dict[str, Any]] = [
+        {"head": Cell("People")}
+        | {g: Cell(f"{n:,}", float(n), _of_all(n, total)) for g, n in sizes.items()}
+    ]
+    if not classes:
+        values = people["label"].astype(float)
+        cell = mean_sd(float(values.mean()), float(values.std()))
+        outcome = short(run.record.get("outcome") or "Outcome")
+        ends = f"{number(values.min())} to {number(values.max())}"
+        rows.append(
+            {"head": Cell(outcome, small="mean (s.d.), range"), EVERYBODY: Cell(cell, small=ends)}
+        )
+    if "site" in people:
+        sites = people["site"].astype(str)
+        names = sorted(sites.unique())[:MOST_SITES]
+        for site, shown in zip(names, distinct(names, 30), strict=True):
+            here = (sites == site).to_numpy()
+            row: dict[str, Any] = {"head": Cell(f"Site {shown}", small="number (%)")}
+            for name, group in groups.items():
+                k = int((here & group).sum())
+                row[name] = Cell.counted(k, k / sizes[name] if sizes[name] else None)
+            rows.append(row)
+    rows += _feature_rows(run.table("participants"), list(groups))
+    return make_table("participants", caption, rows, columns)
 
 
-class ViewCard:
-    """What the page says about one view.
+def _of_all(n: int, total: int) -> str:
+    return "" if n == total else percent(n / max(total, 1))
 
-    Shapes: facts (str, str).
+
+def _feature_rows(frame: pd.DataFrame, groups: list[str]) -> list[dict[str, Any]]:
+    """Return a row for each view with missing samples, and for each feature of small views."""
+    if "feature" not in frame:
+        return []
+    several = frame["view"].nunique() > 1
+    rows = []
+    for (view, feature, level), part in frame.groupby(["view", "feature", "level"], sort=False):
+        by = {str(row["class"]): row for row in part.to_dict("records")[::-1]}
+        if EVERYBODY not in by:
+            continue
+        kind, missing = str(by[EVERYBODY]["kind"]), float(by[EVERYBODY]["missing"])
+        if kind == "view":
+            if not missing > 0:
+                continue  # every sample has it
+            head = Cell(f"Has {short(view)}", small="number (%)")
+        else:
+            small = "number (%)" if kind == "share" else "mean (s.d.)"
+            small = f"{short(view)}, {small}" if several else small
+            if missing > 0:
+                small += f", {missing:,.0f} missing"
+            coded = not level or str(feature).endswith(str(level))
+            head = Cell(str(feature) if coded else f"{feature} = {level}", small=small)
+        cells = {g: _described(by[g], kind) if g in by else Cell("–") for g in groups}
+        rows.append({"head": head, **cells})
+    return rows
+
+
+def _described(row: Mapping[Any, Any], kind: str) -> Cell:
+    if kind == "number":
+        return Cell(mean_sd(row["mean"], row["sd"]), sort_key(row["mean"]))
+    return Cell.counted(row["count"], row["share"])
+
+
+def mean_sd(mean: float, sd: float) -> str:
+    """Return ``67.0 (7.1)``, with so many decimals that the s.d. has two digits.
+
+    Of values that do not vary, the mean has two decimals.
     """
-
-    def __init__(self, name: str, facts: list[tuple[str, str]], features: list[str]) -> None:
-        self.name = name
-        self.facts = facts
-        self.features = features
+    digits = min(sd_decimals(sd), _MOST_DECIMALS)
+    return f"{number(mean, digits)} ({number(sd, digits)})"
 
 
-def view_cards(
-    run: StudyResults | None, main: str | None, model: FittedModel | None
-) -> list[ViewCard]:
-    """Return the cards of all views, in their order."""
-    widths: dict[str, int] = {}
-    facts: dict[str, list[tuple[str, str]]] = {}
-    features: dict[str, list[str]] = {}
-    if run is not None:
-        n = int(run.record.get("people", 0))
-        for view in run.record.get("views", []):
-            name = view["name"]
-            widths[name] = int(view["features"])
-            facts[name] = [
-                ("Features", f"{view['features']:,}"),
-                ("People with it", f"{view['people']:,} of {n:,}"),
-            ]
-        if main is not None:
-            _cards_of_folds(run, main, facts, features)
-    inner = None if model is None else model.inner
-    if inner is not None:
-        for name, mask in inner.selected_features_.items():
-            made = facts.setdefault(name, [("Features", f"{len(mask):,}")])
-            made.append(("Selected in the fit on all people", f"{int(np.sum(mask)):,}"))
-            made.append(("Its share there", percent(inner.view_relevance_[name])))
-            if not features.get(name):
-                summary = model.summary() if model is not None else pd.DataFrame()
-                own = summary[summary["view"] == name] if len(summary) else summary
-                features[name] = distinct(list(dict.fromkeys(own.get("feature", [])))[:LISTED])
-    return [ViewCard(name, made, features.get(name, [])) for name, made in facts.items()]
-
-
-def _cards_of_folds(
-    run: StudyResults,
-    main: str,
-    facts: dict[str, list[tuple[str, str]]],
-    features: dict[str, list[str]],
-) -> None:
-    ranges = _ranges(run, main)
-    for row in run.of_model("views", main).to_dict("records"):
-        made = facts.setdefault(row["view"], [])
-        made.append(("Used in folds", percent(row["frequency"])))
-        made.append(("Features selected, mean", percent(float(row["percent_of_view"]) / 100, 1)))
-        if np.isfinite(float(row["variance_share"])):
-            made.append(("Share of the prediction's variance", percent(row["variance_share"])))
-            if row["view"] in ranges:
-                made.append(("Its range over the folds", ranges[row["view"]]))
-    index = run.of_model("stability", main)
-    for row in index[index["view"] != "*"].to_dict("records") if len(index) else []:
-        if np.isfinite(float(row["stability"])):
-            facts.setdefault(row["view"], []).append(
-                ("Agreement of folds", number(row["stability"]))
-            )
-    rows = run.of_model("selection", main)
-    if "feature" not in rows:
-        return
-    rows = rows[rows["feature"] != "*"]
-    for view, part in rows.groupby("view", sort=False):
-        ordered = part.sort_values("frequency", ascending=False, kind="stable")
-        features[str(view)] = distinct(list(dict.fromkeys(ordered["feature"]))[:LISTED])
-
-
-def _ranges(run: StudyResults, main: str) -> dict[str, str]:
-    """Return the range of every view's share over the folds, as text."""
-    rows = run.of_model("view_shares", main)
-    if "variance_share" not in rows:
-        return {}
-    ends = rows.groupby("view", sort=False)["variance_share"].agg(["min", "max"]).dropna()
-    return {
-        str(view): f"{percent(row['min'])} to {percent(row['max'])}"
-        for view, row in ends.iterrows()
-        if percent(row["min"]) != percent(row["max"])
-    }
+def presence_table(run: Results) -> Table:
+    """Return which views are missing: one row per pattern, the most frequent first."""
+    people = run.people
+    has = [c for c in people.columns if c.startswith(HAS)]
+    columns = [Column("Missing views", "views"), Column("People", "people", Cell.whole)]
+    caption = "Samples with missing views"
+    if not has or people[has].fillna(1).astype(bool).all(axis=None):
+        return Table("presence", caption, columns)
+    patterns = people[has].fillna(1).astype(int).value_counts(sort=True)
+    rows = []
+    for pattern, n in list(patterns.items())[:MOST_PATTERNS]:
+        values = pattern if isinstance(pattern, tuple) else (pattern,)
+        lacking = [c.removeprefix(HAS) for c, v in zip(has, values, strict=True) if not v]
+        rows.append({"views": ", ".join(distinct(lacking)) or "none", "people": n})
+    rest = len(patterns) - MOST_PATTERNS
+    note = f"{rest:,} rarer patterns are not shown; presence.csv has them." if rest > 0 else ""
+    return make_table("presence", caption, rows, columns, note)

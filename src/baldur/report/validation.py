@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pandas as pd
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
+from baldur.evaluation.results import Results, read_tables
 from baldur.evaluation.validation import far_values
 from baldur.exceptions import InputError
 from baldur.report.answer import calibration_sentence
@@ -27,15 +30,13 @@ from baldur.report.checks import (
 )
 from baldur.report.evidence import interval_of, prediction_of
 from baldur.report.facts import Facts
-from baldur.report.feature_tables import participants_table
 from baldur.report.fitted import Calculator
-from baldur.report.formatting import Cell, Column, Table, count, listed, number, short, sort_key
+from baldur.report.formatting import Cell, Column, Table, count, listed, make_table, number, short
 from baldur.report.page import Page
 from baldur.report.people import people_of_run
 from baldur.report.pictures import Plan, draw, validation_plans
-from baldur.report.results import StudyResults, read_tables
 from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, Transport, case_of
-from baldur.report.tables import metric_heading, subgroup_table, threshold_table
+from baldur.report.tables import participants_table, subgroup_table, threshold_table
 from baldur.study.validate import TITLE
 
 SUMMARY = "validation.txt"
@@ -61,7 +62,7 @@ def is_validation(folder: Path) -> bool:
     return (folder / SUMMARY).is_file() and not (folder / "table.csv").exists()
 
 
-def open_validation(folder: Path) -> StudyResults:
+def open_validation(folder: Path) -> Results:
     """Read the folder of a validation."""
     tables, problems = read_tables(folder, _USED, required=("predictions", "intervals"))
     predictions = tables["predictions"]
@@ -91,7 +92,7 @@ def open_validation(folder: Path) -> StudyResults:
             f"predictions.csv has {record['people']:,} people, but the figures in intervals.csv "
             f"rest on {measured:,}: one of the files is incomplete."
         )
-    made = StudyResults(folder=folder, tables=tables, record=record)
+    made = Results(folder=folder, tables=tables, record=record)
     made.problems = problems
     return made
 
@@ -104,7 +105,7 @@ def interval_people(intervals: pd.DataFrame) -> int | None:
     return int(known.max()) if len(known) else None
 
 
-def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
+def validation_page(run: Results, people: str, title: str | None) -> Page:
     """Return the page of a validation."""
     main = run.record["models"][0]
     made, not_made = _checks_made(run, main)
@@ -148,7 +149,7 @@ def validation_page(run: StudyResults, people: str, title: str | None) -> Page:
     )
 
 
-def _answer(run: StudyResults, main: str, checks: list[Check]) -> list[Sentence]:
+def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
     people = count(run.record["people"], "person", "people")
     evidence = replace(
         prediction_of(run, main), how=f"in a new cohort of {people}", doubts=doubts_of(checks)
@@ -173,95 +174,91 @@ def _answer(run: StudyResults, main: str, checks: list[Check]) -> list[Sentence]
     return made
 
 
-def _development(run: StudyResults, metric: str) -> Interval:
+def _development(run: Results, metric: str) -> Interval:
     return interval_of(run.table("development"), metric=metric)
 
 
-def _figure_table(run: StudyResults, main: str) -> Table:
+def _figure_table(run: Results, main: str) -> Table:
     """Return every metric in the new cohort, and in the development study where it is known."""
-    rows = run.of_model("intervals", main)
-    old = "metric" in run.table("development")
-    columns = [Column("Measure", numeric=False), Column("New cohort")]
-    columns += [Column("Development", "cross-validation of the study")] if old else []
-    table = Table("figures", "Figures in the new cohort, with 95 % intervals", columns)
-    for metric in run.record["metrics"]:
-        cells = [
-            Cell.name(metric_heading(metric)),
-            _cell(interval_of(rows, metric=metric, site="*")),
-        ]
-        cells += [_cell(_development(run, metric))] if old else []
-        table.add(cells)
-    calibration = run.of_model("calibration", main)
-    names = {"slope": "Calibration slope", "intercept": "Calibration intercept"}
-    for measure, name in names.items() if len(run.classes) <= 2 else ():
-        found = interval_of(calibration, measure=measure)
-        before = interval_of(run.table("development"), metric=measure)
-        if np.isfinite(found.estimate) or np.isfinite(before.estimate):
-            table.add([Cell.name(name), _cell(found), *([_cell(before)] if old else [])])
-    if not old:
-        table.note = (
-            "The figures of the development study are not part of this folder, so they cannot be "
-            "compared here."
-        )
-    return table
+    rows, before = run.of_model("intervals", main), run.table("development")
+    old = "metric" in before
+    figures = {
+        METRICS[metric].heading: (interval_of(rows, metric=metric, site="*"), metric)
+        for metric in run.record["metrics"]
+    }
+    if len(run.classes) <= 2:
+        for measure in ("slope", "intercept"):
+            new = interval_of(run.of_model("calibration", main), measure=measure)
+            estimates = new.estimate, interval_of(before, metric=measure).estimate
+            if any(map(math.isfinite, estimates)):
+                figures[f"Calibration {measure}"] = (new, measure)
+    table = [
+        {"measure": name, "new": _cell(new), "old": _cell(interval_of(before, metric=metric))}
+        for name, (new, metric) in figures.items()
+    ]
+    columns = [Column("Measure", "measure"), Column("New cohort", "new", Cell.number)]
+    if old:
+        of = "cross-validation of the study"
+        columns.append(Column("Development", "old", Cell.number, of))
+    note = (
+        ""
+        if old
+        else "The figures of the development study are not part of this folder, so they cannot be "
+        "compared here."
+    )
+    caption = "Figures in the new cohort, with 95 % intervals"
+    return make_table("figures", caption, table, columns, note)
 
 
 def _cell(value: Interval) -> Cell:
     return Cell.interval(value.estimate, value.low, value.high)
 
 
-def _drift_table(run: StudyResults) -> Table:
-    frame = run.table("shift_views")
-    columns = [
-        Column("View", numeric=False), Column("Median shift", "in training s.d."),
-        Column("Spread", "s.d. as a multiple of that in training"),
-        Column("Outside range", "share of cells"), Column("Shifted columns"),
-        Column("Most shifted", numeric=False), Column("Samples without it"),
-    ]  # fmt: skip
-    table = Table("drift", "Predictors of the new cohort compared with training", columns)
-    if "view" not in frame:
-        return table
-    for row in frame.to_dict("records"):
-        worst = "no feature used"
-        if np.isfinite(row["worst_shift"]):
-            worst = f"{short(row['worst'], 40)} ({number(row['worst_shift'], sign=True)})"
-        far = f"{_whole(row['far'])} of {_whole(row['features'])}"
-        table.add(
-            [
-                Cell.name(row["view"]), Cell.of(row["mean_shift"]), Cell.of(row["spread_ratio"]),
-                Cell.share(row["outside"], 1),
-                Cell(far, sort_key(row["far"])), Cell.name(worst), Cell.share(row["absent"]),
-            ]
-        )  # fmt: skip
-    return table
+_DRIFT = [
+    Column("View", "view"),
+    Column("Median shift", "mean_shift", Cell.number, "in training s.d."),
+    Column("Spread", "spread_ratio", Cell.number, "s.d. as a multiple of that in training"),
+    Column("Outside range", "outside", partial(Cell.share, digits=1), "share of cells"),
+    Column("Shifted columns", "shifted", Cell.number),
+    Column("Most shifted", "most"),
+    Column("Samples without it", "absent", Cell.share),
+]
 
 
-def _whole(value: Any) -> str:
-    return f"{int(value):,}" if np.isfinite(value) else "–"
+def _drift_table(run: Results) -> Table:
+    rows = run.table("shift_views").to_dict("records")
+    for row in rows:
+        far, features = Cell.whole(row["far"]), Cell.whole(row["features"])
+        row["shifted"] = Cell(f"{far.text} of {features.text}", far.sort)
+        shift = f"{short(row['worst'], 40)} ({number(row['worst_shift'], sign=True)})"
+        row["most"] = shift if np.isfinite(row["worst_shift"]) else "no feature used"
+    caption = "Predictors of the new cohort compared with training"
+    return make_table("drift", caption, rows, _DRIFT)
 
 
-def _recalibration_table(run: StudyResults) -> Table:
+def _recalibration_table(run: Results) -> Table:
     frame, after = run.table("recalibration"), run.table("recalibrated_intervals")
     metrics = [m for m in ("log_loss", "brier", "auc") if m in run.record["metrics"]]
-    columns = [Column("Version", numeric=False), Column("Intercept"), Column("Slope")]
-    columns += [Column(metric_heading(m)) for m in metrics]
-    table = Table("recalibration", "Recalibrated versions, by cross-validation", columns)
-    if "version" not in frame:
-        return table
+    columns = [
+        Column("Version", "version"),
+        Column("Intercept", "intercept", Cell.number),
+        Column("Slope", "slope", Cell.number),
+        *(Column(METRICS[m].heading, m, Cell.number) for m in metrics),
+    ]
+    rows = []
     for row in frame.to_dict("records"):
         name = f"{run.record['models'][0]} (recalibrated: {row['version']})"
         own = after[after["model"] == name] if "model" in after else after
-        cells = [Cell.name(row["version"]), Cell.of(row["intercept"]), Cell.of(row["slope"])]
-        cells += [_cell(interval_of(own, metric=m, site="*")) for m in metrics]
-        table.add(cells)
-    table.note = (
+        rows.append(row | {m: _cell(interval_of(own, metric=m, site="*")) for m in metrics})
+    note = (
         "Log odds of a recalibrated version are the intercept plus the slope times the log odds of "
         "the model. These are other models than the one validated."
     )
-    return table
+    caption = "Recalibrated versions, by cross-validation"
+    return make_table("recalibration", caption, rows, columns, note)
 
 
-def _drift_checks(run: StudyResults) -> list[Check]:
+def _drift_checks(run: Results) -> list[Check]:
     frame = run.table("shift_views")
     if "worst_shift" not in frame:
         return []
@@ -277,7 +274,7 @@ def _drift_checks(run: StudyResults) -> list[Check]:
     return [Check("B19", level, f"Mean shifted from training: {listed(seen)}.")]
 
 
-def _far_check(run: StudyResults) -> Check | None:
+def _far_check(run: Results) -> Check | None:
     """Return the check on single values that training had nothing like."""
     frame = run.table("shift_features")
     ends = ["low_training", "high_training", "low_new", "high_new"]
@@ -290,7 +287,7 @@ def _far_check(run: StudyResults) -> Check | None:
     return Check("B21", CARE, f"{listed([short(text, 120) for text in found], 5)}.")
 
 
-def _checks_made(run: StudyResults, main: str) -> tuple[list[str], list[str]]:
+def _checks_made(run: Results, main: str) -> tuple[list[str], list[str]]:
     """Return the codes of the checks that a validation allows, and of those that it does not."""
     made, not_made = made_of_run(run, main)
     shifts = ["B19", "B21"]
@@ -299,7 +296,7 @@ def _checks_made(run: StudyResults, main: str) -> tuple[list[str], list[str]]:
     return [c for c in made if c in about], [c for c in not_made if c in about]
 
 
-def _methods(run: StudyResults, main: str) -> str:
+def _methods(run: Results, main: str) -> str:
     people = count(run.record["people"], "person", "people")
     return (
         f"The model {short(main)} was applied without changes to {people} who had no part in its "
@@ -310,7 +307,7 @@ def _methods(run: StudyResults, main: str) -> str:
     )
 
 
-def _notes(run: StudyResults, *, named: bool) -> list[str]:
+def _notes(run: Results, *, named: bool) -> list[str]:
     """Return the notes that the validation wrote into its summary, with identifiers or without."""
     notes = [] if run.folder is None else _summary_lines(run.folder, "Note: ")
     if not named:  # before they are cut, which could leave half an identifier

@@ -1,10 +1,9 @@
 """Save and load fitted models as folders of readable files; nothing in them is executed.
 
 ===================  ============================================================================
-`folder`             save, load and identity: what a user calls
+`folder`             save and load: what a user calls
 `saved_model`        SavedModel, a fitted model with its classes and what a study says about it
 `estimator_state`    states of estimators: settings, fitted attributes, preparation and predictor
-`baseline_state`     baselines in the format of skops, of listed types; `compiled_parts` checks them
 `state_tree`         states as JSON and named arrays, for `json_text` and `array_file`
 `folder_reader`      reads a folder without following links, within `limits`, changing nothing
 `folder_writer`      writes a folder completely or not at all
@@ -16,13 +15,11 @@ in ``docs/reference/model-format.md``, and estimators again. May import every pa
 from `views` to `evaluation`; is imported by `study`, `report` and `cli`.
 """
 
-from baldur.saving.folder import load, load_model, save, save_model
+from baldur.saving.folder import load, save
 from baldur.saving.saved_model import SavedModel
 
 __all__ = [
     "SavedModel",
     "load",
-    "load_model",
     "save",
-    "save_model",
 ]

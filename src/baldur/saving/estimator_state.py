@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +18,6 @@ from baldur.inference.predictor import Predictor
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
 from baldur.paper.predictor import MeanFieldPredictor
 from baldur.preparation import Preparation
-from baldur.saving.baseline_state import baseline_state, is_baseline, read_baseline
 from baldur.saving.setting_state import read_settings, settings_state
 from baldur.views.view import default_names
 
@@ -139,13 +137,6 @@ def _factor_relevance(f: Fields, name: str, o: Outline) -> Any:
     return made
 
 
-def _sparsity(f: Fields, name: str, o: Outline) -> Any:
-    value = f.plain(name)
-    if type(value) is dict:
-        return f.by_name(name, o.views, lambda g, v: g.number(v))
-    return f.number(name, finite=False)
-
-
 def _optional(attribute: Attribute) -> Attribute:
     return Attribute(attribute.read, attribute.write, optional=True)
 
@@ -169,17 +160,10 @@ _SHARED: dict[str, Attribute] = {
     "intercept_scaled_": _array("C", largest=np.inf),
     "selected_features_": _by_view(lambda f, view, width: f.flags(view, (width,))),
     "view_relevance_": _by_view(_shares),
-    "factor_names_": Attribute(
-        lambda f, name, o: f.texts(name, (o.sizes["K"],)).tolist(),
-        lambda names: np.asarray(names, dtype=str),
-    ),
     "factor_relevance_": Attribute(_factor_relevance, dataframe_state),
-    "sparsity_": Attribute(_sparsity),
-    "space_": _by_view(lambda f, view, width: f.text(view)),
     "history_": Attribute(lambda f, name, o: f.records(name)),
     "n_iter_": Attribute(lambda f, name, o: f.integer(name)),
     "converged_": Attribute(lambda f, name, o: f.boolean(name)),
-    "fit_seconds_": Attribute(lambda f, name, o: f.number(name, low=0.0)),
 }
 
 _CLASSIFIER: dict[str, Attribute] = {
@@ -253,7 +237,6 @@ _SELECTION: dict[str, Attribute] = {
     ),
     "stacking_weights_": Attribute(lambda f, name, o: f.by_any_name(name, Fields.number)),
     "signal_": Attribute(lambda f, name, o: f.number(name, finite=False)),
-    "signal_shown_": Attribute(lambda f, name, o: f.boolean(name)),
     "credible_sets_": _table(
         {
             "view": "text",
@@ -294,28 +277,23 @@ ESTIMATORS: Mapping[str, _Known] = MappingProxyType(
         "mean-field regressor": _Known(PaperRegressor, ("regression",)),
     }
 )
-"""Kinds of our own estimators; baselines are of the kind "baseline"."""
+"""Estimators that can be saved, by the name of their kind in model folders."""
 
 
 def kind_of(estimator: Any) -> str:
     """Return the kind under which an estimator is stored; an InputError if it has none."""
-    found = type(estimator)
     for kind, known in ESTIMATORS.items():
-        if found is known.type:
+        if type(estimator) is known.type:
             return kind
-    if is_baseline(estimator):
-        return "baseline"
     raise InputError(
-        f"{found.__name__} cannot be saved: model files have estimators of baldur only. Wrap "
-        f"another estimator in baldur.evaluation.SideBySide."
+        f"{type(estimator).__name__} cannot be saved: model folders have BALDUR and its mean-field "
+        "form only. Save another estimator with skops, as docs/howto/models.md shows."
     )
 
 
 def estimator_state(estimator: Any) -> State:
     """Return the state of a fitted estimator."""
     kind = kind_of(estimator)
-    if kind == "baseline":
-        return baseline_state(estimator)
     task = getattr(estimator, "_task", "regression")
     own = vars(estimator)
     return {
@@ -335,9 +313,7 @@ def estimator_state(estimator: Any) -> State:
 
 def read_estimator(state: Any) -> Any:
     """Build a fitted estimator from its state; every part is validated."""
-    makers: dict[str, Callable[..., Any]] = dict.fromkeys(ESTIMATORS, _read_own)
-    makers["baseline"] = partial(read_baseline, read_preparation=Preparation.from_state)
-    return by_kind(makers)(state)
+    return by_kind(dict.fromkeys(ESTIMATORS, _read_own))(state)
 
 
 def _read_own(state: Any) -> Any:
@@ -363,7 +339,13 @@ def _read_own(state: Any) -> Any:
         return made
 
 
+FORMER = frozenset({"sparsity_", "space_", "factor_names_", "fit_seconds_", "signal_shown_"})
+"""Attributes in folders of earlier versions that are left out, or computed from others."""
+
+
 def _read_fitted(state: Any, made: Any, kind: str, outline: Outline) -> None:
+    if isinstance(state, dict):
+        state = {name: value for name, value in state.items() if name not in FORMER}
     with Fields(state) as read:
         table = attributes_of(kind, outline.task)
         # Outputs and factors are counted first; all other shapes refer to them.

@@ -9,7 +9,7 @@
 
 ``docs/reference/model-format.md`` describes them. Checksums find any change of a file that was made
 by accident. They do not show who wrote a folder, because anybody can compute them again. To know
-that it is the model you expect, compare its identity (`identity`, or ``load(..., identity=...)``).
+that it is the model you expect, pass its identity to `load`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> Path:
     Parameters
     ----------
     model : fitted estimator or SavedModel
-        Any estimator of the package.
+        `BaldurClassifier`, `BaldurRegressor` or their mean-field form. A `SavedModel` also has
+        the labels and the description of the study that it was fitted in.
     path : str or Path
         The folder.
     overwrite : bool, default=False
@@ -76,10 +77,20 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> Path:
     True
     """
     saved = model if isinstance(model, SavedModel) else SavedModel.alone(model)
-    return save_model(saved, path, overwrite=overwrite)
+    folder = Path(path)
+    check_place(folder, overwrite)
+    manifest = {**describe(saved), "versions": versions()}
+    write_folder(folder, manifest, *_pack(saved), _printed(saved), overwrite=overwrite)
+    return folder
 
 
-def load(path: str | Path, *, identity: str | None = None, max_bytes: int = MAX_BYTES) -> Any:
+def load(
+    path: str | Path,
+    *,
+    study: bool = False,
+    identity: str | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> Any:
     """Load a fitted model from a folder that `save` wrote.
 
     Nothing in the folder is executed, and nothing is changed.
@@ -88,146 +99,37 @@ def load(path: str | Path, *, identity: str | None = None, max_bytes: int = MAX_
     ----------
     path : str or Path
         The folder.
+    study : bool, default=False
+        Return a `SavedModel`: the estimator with its labels and the description of the study that
+        it was fitted in.
     identity : str, optional
-        The identity of the expected model, see `identity`; any other model is refused.
+        The identity of the expected model, as printed by ``baldur fit``; any other model is
+        refused.
     max_bytes : int, default=4 GB
         The largest array file that is read.
 
     Returns
     -------
-    estimator
+    estimator or SavedModel
         It predicts and explains bit for bit what it did before it was saved.
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> import baldur
-    >>> from baldur.baselines import RidgeLogisticClassifier
     >>> from baldur.datasets import make_multiview
-    >>> sim = make_multiview(60, {"a": 4}, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as here:
-    ...     fitted = RidgeLogisticClassifier().fit(sim.data, sim.target)
-    ...     folder = baldur.save(fitted, pathlib.Path(here) / "model")
-    ...     again = baldur.load(folder)
-    >>> bool((again.predict(sim.data) == fitted.predict(sim.data)).all())
-    True
-    """
-    return load_model(path, identity=identity, max_bytes=max_bytes).estimator
-
-
-def save_model(model: SavedModel, folder: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a model folder, completely or not at all.
-
-    Parameters
-    ----------
-    model : SavedModel
-        What to save.
-    folder : str or Path
-        Where to.
-    overwrite : bool, default=False
-        As in `save`.
-
-    Returns
-    -------
-    Path
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from baldur.baselines import PriorClassifier
-    >>> from baldur.saving import SavedModel, save_model
-    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> from baldur.paper import PaperClassifier
+    >>> from baldur.saving import SavedModel
+    >>> sim = make_multiview(50, {"a": 4}, random_state=0)
+    >>> fitted = PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
     >>> model = SavedModel(fitted, classes=["control", "patient"], details={"title": "Pilot"})
     >>> with tempfile.TemporaryDirectory() as here:
-    ...     folder = save_model(model, pathlib.Path(here) / "model")
-    ...     print(sorted(file.name for file in folder.glob("[a-z]*")))
-    ['arrays.safetensors', 'manifest.json', 'state.json']
+    ...     folder = baldur.save(model, pathlib.Path(here) / "model")
+    ...     again = baldur.load(folder, study=True)
+    >>> again.classes, again.details
+    (['control', 'patient'], {'title': 'Pilot'})
     """
-    target = Path(folder)
-    check_place(target, overwrite)
-    state, arrays = _pack(model)
-    write_folder(
-        target,
-        {**describe(model), "versions": versions()},
-        state,
-        arrays,
-        _printed(model),
-        overwrite=overwrite,
-    )
-    return target
-
-
-def identity(folder: str | Path) -> str:
-    """Return the identity of a saved model: a SHA-256 that covers every file it is made of.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> import baldur
-    >>> from baldur.baselines import PriorClassifier
-    >>> from baldur.saving.folder import identity
-    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
-    >>> with tempfile.TemporaryDirectory() as here:
-    ...     folder = baldur.save(fitted, pathlib.Path(here) / "model")
-    ...     known = identity(folder)
-    ...     again = baldur.load(folder, identity=known)
-    >>> len(known)
-    64
-    """
-    return str(read_manifest(folder)["identity"])
-
-
-def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """Read the manifest of a model folder after verifying all checksums.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> import baldur
-    >>> from baldur.baselines import PriorClassifier
-    >>> from baldur.saving.folder import read_manifest
-    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
-    >>> with tempfile.TemporaryDirectory() as here:
-    ...     manifest = read_manifest(baldur.save(fitted, pathlib.Path(here) / "model"))
-    >>> manifest["class"], manifest["task"], manifest["views"]
-    ('PriorClassifier', 'classification', [{'name': 'X', 'features': 4}])
-    """
-    return read_folder(Path(folder), max_bytes).manifest
-
-
-def load_model(
-    folder: str | Path, *, identity: str | None = None, max_bytes: int = MAX_BYTES
-) -> SavedModel:
-    """Load a model folder, with the description of the study it was fitted in.
-
-    Parameters
-    ----------
-    folder : str or Path
-        As `save_model` wrote it.
-    identity, max_bytes
-        As in `load`.
-
-    Returns
-    -------
-    SavedModel
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from baldur.baselines import PriorClassifier
-    >>> from baldur.saving import SavedModel, load_model, save_model
-    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
-    >>> with tempfile.TemporaryDirectory() as here:
-    ...     model = SavedModel(fitted, classes=["control", "patient"])
-    ...     again = load_model(save_model(model, pathlib.Path(here) / "model"))
-    >>> again.estimator, again.classes
-    (PriorClassifier(), ['control', 'patient'])
-    """
-    folder = Path(folder)
+    folder = Path(path)
     manifest, state, arrays, printed = read_folder(folder, max_bytes)
     if identity is not None and manifest["identity"] != identity.strip().lower():
         raise InputError(
@@ -246,7 +148,12 @@ def load_model(
     if any(manifest.get(key) != again[key] for key in COMPARED):
         raise InputError(f"{folder}/{MANIFEST} describes another model than the one beside it.")
     _compare_scorers(folder, printed)
-    return model
+    return model if study else model.estimator
+
+
+def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """Return the manifest of a model folder after verifying all checksums."""
+    return read_folder(Path(folder), max_bytes).manifest
 
 
 def _pack(model: SavedModel) -> tuple[bytes, bytes]:

@@ -161,15 +161,14 @@ def describe(model: SavedModel) -> dict[str, Any]:
     A loaded model is described again and the two are compared, so a manifest cannot describe
     another model than the one beside it.
     """
-    estimator = model.estimator
+    estimator, kind = model.estimator, kind_of(model.estimator)
     preparation = estimator.preparation_
-    task = getattr(estimator, "_task", None)
     return {
         "format": FORMAT,
         "schema": SCHEMA,
-        "model": kind_of(estimator),
+        "model": kind,
         "class": type(estimator).__name__,
-        "task": task or ("classification" if model.classes else "regression"),
+        "task": getattr(estimator, "_task", "regression"),
         "classes": [_plain(label) for label in model.classes],
         "views": [
             {"name": name, "features": int(width)} for name, width in model.n_features.items()
@@ -177,10 +176,7 @@ def describe(model: SavedModel) -> dict[str, Any]:
         "samples": int(preparation.n_samples_),
         "steps": [type(step).__name__ for step in preparation.steps_],
         "regress_out": [] if preparation.covariates_ is None else preparation.covariates_.names,
-        # None for baselines, of which some have support vectors or kernels.
-        "training_rows_inside": (
-            estimator.predictor.holds_training_rows if hasattr(estimator, "predictor") else None
-        ),
+        "training_rows_inside": estimator.predictor.holds_training_rows,
         "fingerprint": fingerprint(preparation),
         "details": _plain(model.details),
     }

@@ -9,7 +9,7 @@ import numpy as np
 
 from baldur.core.state import Fields, State, plain
 from baldur.exceptions import InputError
-from baldur.saving.estimator_state import estimator_state, read_estimator
+from baldur.saving.estimator_state import estimator_state, kind_of, read_estimator
 
 
 @dataclass
@@ -31,10 +31,11 @@ class SavedModel:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from baldur.baselines import PriorClassifier
+    >>> from baldur.paper import PaperClassifier
+    >>> from baldur.datasets import make_multiview
     >>> from baldur.saving import SavedModel
-    >>> fitted = PriorClassifier().fit(np.eye(4), [0, 0, 1, 1])
+    >>> sim = make_multiview(50, {"a": 4}, random_state=0)
+    >>> fitted = PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
     >>> model = SavedModel(fitted, classes=["control", "patient"], details={"title": "Pilot"})
     >>> model.classes[-1], model.details["title"]
     ('patient', 'Pilot')
@@ -64,12 +65,9 @@ class SavedModel:
     @classmethod
     def alone(cls, estimator: Any) -> SavedModel:
         """Build a saved model from a fitted estimator without a study."""
-        preparation = getattr(estimator, "preparation_", None)
-        if preparation is None:
-            raise InputError(
-                f"save: expected a fitted estimator of baldur, but got {type(estimator).__name__}. "
-                "Call fit first; wrap other estimators in baldur.evaluation.SideBySide."
-            )
+        kind_of(estimator)
+        if not hasattr(estimator, "preparation_"):
+            raise InputError(f"save: {type(estimator).__name__} is not fitted. Call fit first.")
         classes = getattr(estimator, "classes_", None)
         return cls(estimator, [] if classes is None else np.asarray(classes).tolist())
 

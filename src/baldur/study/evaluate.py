@@ -17,7 +17,7 @@ from baldur.evaluation import MultilabelResult, NestedResult, Progress
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.jobs import Shard
 from baldur.evaluation.learning_curve import run_learning_curve
-from baldur.evaluation.nested import run_comparison, run_outcomes
+from baldur.evaluation.nested import run_comparison
 from baldur.evaluation.result_files import JOBS, LOG, RESULT_FILES
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError, StudyError, UnfinishedError
@@ -143,8 +143,7 @@ def evaluate_study(
     started = time.monotonic()
     how = {"client": client, "n_jobs": n_jobs, "progress": watch, "store": folder / JOBS}
     try:
-        run = run_outcomes if comparison.outcomes else run_comparison
-        result = run(comparison, shard=shard, **how)
+        result = run_comparison(comparison, shard=shard, **how)
     except InputError as error:
         log(f"stopped: {error}")
         raise folds_problem(config, found, error) from error

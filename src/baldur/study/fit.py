@@ -63,7 +63,7 @@ def fit_study(
     >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
     >>> model, notes = fit_study(config, "Dummy")
     >>> type(model.estimator).__name__, model.classes, notes
-    ('PriorClassifier', ['control', 'PD'], [])
+    ('SideBySideClassifier', ['control', 'PD'], [])
     >>> folder.cleanup()
     """
     names = [entry.label for entry in config.models]
@@ -112,7 +112,7 @@ def predict_study(
     Parameters
     ----------
     model : SavedModel
-        As `load_model` returns it.
+        As `load` returns it.
     config : StudyConfig
         Read with ``load_study(file, predicting=True)``. Views the model knows and the file does
         not have are absent for every sample; columns the model does not know are left out.

@@ -221,7 +221,7 @@ def validate_study(
     Parameters
     ----------
     model : SavedModel
-        As `load_model` returns it.
+        As `load` returns it.
     config : StudyConfig
         Read with ``load_study(file, predicting=True)``; needs an outcome.
     missing : {"error", "impute"}, default="error"

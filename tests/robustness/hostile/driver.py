@@ -84,10 +84,10 @@ def study(path, options):
 def model(path, options):
     import numpy as np
 
-    from baldur.saving import load_model
+    from baldur.saving import load
     from baldur.views import MultiView
 
-    saved = load_model(path)
+    saved = load(path, study=True)
     rows = MultiView({name: np.zeros((3, width)) for name, width in saved.n_features.items()})
     p = saved.estimator.predict_proba(rows)
     assert np.isfinite(p).all()
