@@ -1,22 +1,32 @@
-"""Samples in the latent space, by class or outcome where that is given."""
+"""Samples in the latent space, its loadings, and patterns of missing views."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import (
+    Sequence,
+)
+from typing import (
+    Any,
+    Self,
+)
 
 import numpy as np
 import pandas as pd
 
-from baldur.exceptions import InputError
-from baldur.plots.display import Display
+from baldur.exceptions import (
+    InputError,
+)
+from baldur.plots.display import Display, results_of
 from baldur.plots.drawing import (
     draw_cells,
     empty,
+    fit_ticks,
+    legend,
     legend_height,
     name_columns,
     name_rows,
     row_height,
+    stacked_bars,
 )
 from baldur.plots.style import (
     Style,
@@ -26,7 +36,10 @@ from baldur.plots.style import (
     number,
     plain,
     sample_names,
-    style_of,
+    short_names,
+)
+from baldur.views.container import (
+    MultiView,
 )
 
 MOST_VECTOR = 4000
@@ -38,6 +51,9 @@ NO_LABEL, OTHER_LABELS = "no label", "other combinations"
 
 class LatentDisplay(Display):
     """Latent factors of samples: a strip per class for one factor, a plane for several.
+
+    ``plot(factors=[...])`` names the two axes of the plane; by default these are the two factors
+    that the labels explain best, or the first two without labels.
 
     Parameters
     ----------
@@ -75,10 +91,6 @@ class LatentDisplay(Display):
             Labels or outcomes, in the order of the rows. Of a label matrix the most frequent
             combinations of labels are shown, and all others as one. Without labels the figure says
             nothing about the outcome.
-
-        Returns
-        -------
-        LatentDisplay
         """
         Z = np.asarray(model.transform(X))
         table: dict[str, Any] = {"sample": sample_names(X)}
@@ -135,28 +147,8 @@ class LatentDisplay(Display):
             text += f", with means {listed}"
         return text + "."
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        theme: str | None = None,
-        width: float | None = None,
-        factors: Sequence[str] | None = None,
-    ) -> Self:
-        """Draw the samples.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-        factors : list of two str, optional
-            Axes of the plane; by default the two factors that the labels explain best, or the
-            first two without labels.
-
-        Returns
-        -------
-        LatentDisplay
-        """
+    def _draw(self, style: Style, *, factors: Sequence[str] | None = None) -> None:
+        """Draw the samples."""
         known = self.factors
         if factors is None:
             factors = [str(f) for f in self.separation().nlargest(2).index] if known else []
@@ -167,22 +159,20 @@ class LatentDisplay(Display):
                 f"The latent space has no factor {wrong[0]!r}; its factors are {known}."
             )
         plane = len(factors) > 1
-        wide = style_of(theme, width).width
+        wide = style.width
         strips = not plane and not self.continuous
         height = row_height(2 * max(1, len(self.classes)), 0.8) if strips else wide * 0.8 + 0.4
         if plane and not self.continuous:
-            height += legend_height(self.classes, style_of(theme, width))
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not factors or not len(self.table):
-                empty(main, "There are no samples in the latent space.", style)
-            elif strips:
-                self._strips(main, factors[0], style)
-            elif self.continuous:
-                self._outcome(main, factors, style)
-            else:
-                self._plane(main, factors, style)
-        return self
+            height += legend_height(self.classes, style)
+        main = self._axes(style, height)[0]
+        if not factors or not len(self.table):
+            empty(main, "There are no samples in the latent space.", style)
+        elif strips:
+            self._strips(main, factors[0], style)
+        elif self.continuous:
+            self._outcome(main, factors, style)
+        else:
+            self._plane(main, factors, style)
 
     def _strips(self, ax: Any, factor: str, style: Style) -> None:
         # The same random heights on every run.
@@ -293,10 +283,6 @@ class LoadingsDisplay(Display):
         model : fitted estimator
         outputs : list of str, optional
             Names of the outputs; by default classes, or the numbers of labels or targets.
-
-        Returns
-        -------
-        LoadingsDisplay
         """
         loadings = np.asarray(model.loadings_, dtype=float)
         names = _output_names(model, len(loadings)) if outputs is None else list(map(str, outputs))
@@ -357,21 +343,21 @@ class LoadingsDisplay(Display):
             f"{'; '.join(said)}{more}."
         )
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw the loadings above the shares of views, with a column for each factor."""
         factors = self.factors
         loadings, shares = (self.wide(kind) for kind in (OUTPUT, VIEW))
         heights = (max(2.0, len(loadings)) + 1.0, max(2.0, len(shares)) + 1.6)
         height = row_height(int(sum(heights)), 1.0)
-        with self._drawing(ax, theme, width, height, (1.0,), heights) as (axes, style):
-            if not factors:
-                for one in axes:
-                    empty(one, "The model has no latent factors.", style)
-                return
-            self._panel(axes[0], loadings, style, "Loading")
-            self._panel(axes[1], shares, style, "Share", share=True)
-            axes[0].tick_params(axis="x", labelbottom=False)
-            axes[1].set_xlabel("Latent factor, by falling variance")
+        axes = self._axes(style, height, (1.0,), heights)
+        if not factors:
+            for one in axes:
+                empty(one, "The model has no latent factors.", style)
+            return
+        self._panel(axes[0], loadings, style, "Loading")
+        self._panel(axes[1], shares, style, "Share", share=True)
+        axes[0].tick_params(axis="x", labelbottom=False)
+        axes[1].set_xlabel("Latent factor, by falling variance")
 
     def _panel(
         self, ax: Any, wide: pd.DataFrame, style: Style, called: str, *, share: bool = False
@@ -390,3 +376,155 @@ def _output_names(model: Any, n: int) -> list[str]:
         # One output for two classes, which points to the second.
         return names if len(names) == n else names[-1:]
     return ["outcome"] if n == 1 else [f"target {c}" for c in range(n)]
+
+
+_HAS, _LABEL = "has_", "n_"
+MOST_LABELS = 10
+
+
+class MissingViewsDisplay(Display):
+    """Patterns of present and missing views, with the number of samples of each.
+
+    ``plot(most=12)`` draws so many patterns at most, the most frequent first.
+
+    Parameters
+    ----------
+    presence : DataFrame
+        One row per sample: a column ``has_<view>`` of 0 and 1 for each view and, in
+        classification, label; as ``presence.csv`` has it.
+    by_label : bool, optional
+        Divide the bars by label; by default where there are at most ten labels.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per pattern, the most frequent first: ``has_<view>``, people, and ``n_<label>``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from baldur import MultiView
+    >>> from baldur.plots import MissingViewsDisplay
+    >>> data = MultiView({"clinic": np.ones((4, 2)), "genes": np.ones((4, 3))},
+    ...                  present={"genes": [True, True, False, False]})
+    >>> MissingViewsDisplay.from_data(data).alt_text
+    'Of 4 samples, 2 have all 2 views; 2 have no genes.'
+    """
+
+    def __init__(self, presence: pd.DataFrame, by_label: bool | None = None) -> None:
+        presence = pd.DataFrame(presence)
+        columns = [c for c in presence.columns if str(c).startswith(_HAS)]
+        self.views = [str(c).removeprefix(_HAS) for c in columns]
+        labels = presence["label"].astype(str) if "label" in presence else None
+        if labels is not None and by_label is None:
+            by_label = labels.nunique() <= MOST_LABELS
+        self.labels = sorted(labels.unique()) if labels is not None and by_label else []
+        has = presence[columns].astype(int).to_numpy(dtype=int)
+        found, which = np.unique(has, axis=0, return_inverse=True) if len(has) else (has, has[:, 0])
+        which = np.asarray(which).ravel()
+        people = np.bincount(which, minlength=len(found))
+        table = pd.DataFrame(found, columns=columns)
+        table["people"] = people
+        for name in self.labels:
+            mine = which[(labels == name).to_numpy()] if labels is not None else which[:0]
+            table[f"{_LABEL}{name}"] = np.bincount(mine, minlength=len(found))
+        super().__init__(table.iloc[np.argsort(-people, kind="stable")].reset_index(drop=True))
+
+    @classmethod
+    def from_data(cls, data: MultiView, y: Any = None) -> Self:
+        """Show the patterns of some data.
+
+        Parameters
+        ----------
+        data : MultiView
+        y : array-like of shape (n_samples,), optional
+            Labels.
+        """
+        has = {f"{_HAS}{v}": data.view(v).present.astype(int) for v in data.view_names}
+        table = pd.DataFrame(has)
+        if y is not None:
+            table["label"] = np.asarray(y)
+        return cls(table)
+
+    @classmethod
+    def from_result(cls, result: Any) -> Self:
+        """Show the patterns of the data of a comparison."""
+        found = results_of(result)
+        return cls(found.table("presence"), by_label=bool(found.classes))
+
+    @property
+    def people(self) -> int:
+        """Number of samples over all patterns."""
+        return int(self.table["people"].sum())
+
+    def present(self, view: str) -> int:
+        """Return the number of samples that have a view."""
+        return int((self.table[f"{_HAS}{view}"] * self.table["people"]).sum())
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        columns = [f"{_HAS}{v}" for v in self.views]
+        whole = self.table[self.table[columns].all(axis=1)]["people"].sum()
+        lacking = ", ".join(
+            f"{missing:,} {'has' if missing == 1 else 'have'} no {plain(v)}"
+            for v in self.views
+            if (missing := self.people - self.present(v))
+        )
+        text = f"Of {count(self.people, 'sample')}, {int(whole):,} have all "
+        text += count(len(self.views), "view")
+        return f"{text}; {lacking}." if lacking else f"{text}."
+
+    def _draw(self, style: Style, *, most: int = 12) -> None:
+        """Draw a row per pattern: filled dots for present views, and a bar with the count."""
+        shown = self.table.head(most)
+        # Names of views are written vertically above the dots.
+        high = 0.09 * max((min(len(v), 22) + 5 for v in self.views), default=5)
+        height = max(1.8, 0.3 * len(shown) + high + 0.8)
+        columns = len(self.views)
+        widths = (max(1.0, 0.28 * columns), 2.2)
+        axes = self._axes(style, height, widths)
+        dots, bars = axes
+        if not self.people or not columns:
+            bars.set_axis_off()
+            empty(dots, "There are no samples.", style)
+            return
+        self._dots(dots, shown, style)
+        self._bars(bars, shown, style)
+        bars.set_ylim(dots.get_ylim())
+        more = len(self.table) - len(shown)
+        note = f"\n({more:,} rarer patterns not drawn)" if more else ""
+        bars.set_xlabel(f"Samples{note}", loc="right")
+
+    def _dots(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
+        has = shown[[f"{_HAS}{v}" for v in self.views]].to_numpy(dtype=bool)
+        y, x = np.mgrid[: has.shape[0], : has.shape[1]]
+        ax.plot(x[has], y[has], linestyle="none", marker="o", markersize=7, color=style.colour(0))
+        ax.plot(
+            x[~has], y[~has], linestyle="none", marker="o", markersize=7, markerfacecolor="none",
+            markeredgecolor=style.faint,
+        )  # fmt: skip
+        short = short_names(self.views, 22)
+        names = [f"{n} ({self.present(v):,})" for n, v in zip(short, self.views, strict=True)]
+        ax.xaxis.tick_top()
+        ax.set_xticks(range(len(names)), names, rotation=90)
+        ax.set_yticks([])
+        ax.set_xlim(-0.6, len(names) - 0.4)
+        ax.set_ylim(len(shown) - 0.4, -0.6)
+        ax.tick_params(length=0)
+        for side in ax.spines.values():
+            side.set_visible(False)
+
+    def _bars(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
+        parts = [shown[f"{_LABEL}{name}"] for name in self.labels] or [shown["people"]]
+        handles = stacked_bars(ax, parts, style, height=0.62)
+        for row, people in enumerate(shown["people"]):
+            ax.text(
+                people, row, f" {people:,}", va="center", color=style.ink, fontsize=style.size - 1
+            )
+        ax.set_xlim(0.0, float(shown["people"].max()) * 1.25)
+        ax.set_yticks([])
+        ax.locator_params(axis="x", integer=True)
+        fit_ticks(ax, style, 0.5, most=4)
+        if self.labels:
+            legend(ax, handles, self.labels, style)

@@ -1,17 +1,37 @@
-"""Smooth calibration curves: observed against predicted, and a histogram of the predictions."""
+"""Curves of several models: ROC, precision-recall, calibration, net benefit and learning curves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import (
+    Callable,
+    Sequence,
+)
+from typing import (
+    Any,
+    ClassVar,
+    Self,
+)
 
 import numpy as np
 import pandas as pd
 
-from baldur.core.threads import one_thread
-from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
-from baldur.evaluation.clinical.decision import TREAT_ALL, TREAT_NONE
-from baldur.plots.display import Display
+from baldur.core.threads import (
+    one_thread,
+)
+from baldur.evaluation.clinical.curves import (
+    curve_areas,
+    precision_recall_curves,
+    roc_curves,
+)
+from baldur.evaluation.clinical.decision import (
+    TREAT_ALL,
+    TREAT_NONE,
+)
+from baldur.evaluation.clinical.held_out import Resampled
+from baldur.evaluation.metrics import (
+    METRICS,
+)
+from baldur.plots.display import Display, results_of
 from baldur.plots.drawing import (
     Line,
     band_text,
@@ -22,8 +42,7 @@ from baldur.plots.drawing import (
     legend_height,
     lines_of,
 )
-from baldur.plots.results_tables import results_of
-from baldur.plots.style import Style, number, plain, style_of
+from baldur.plots.style import Style, number, plain
 
 BINS = 20
 """Bins of the histogram: enough to see where the predictions are."""
@@ -74,10 +93,6 @@ class CalibrationDisplay(Display):
         result : NestedResult or path of a results folder
         models : list of str, optional
             Default: the first six, or only the first one where there are more than two classes.
-
-        Returns
-        -------
-        CalibrationDisplay
         """
         found = results_of(result)
         table = chosen_models(found.table("calibration_curve"), models, "calibration curve")
@@ -108,34 +123,34 @@ class CalibrationDisplay(Display):
             said.append(f"{plain(line.name)}{slope}, at most {far:.2g} from the diagonal")
         return f"Smooth calibration curves{band_text(lines)}: {'; '.join(said)}."
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw the curves, and below them a histogram of the predictions."""
         lines = lines_of(self.table)
         below = self.spread is not None and len(self.spread) > 0 and len(lines) > 0
-        names, notes, page = [o.name for o in lines], self._slopes(lines), style_of(theme, width)
+        names, notes = [o.name for o in lines], self._slopes(lines)
         texts = [f"{n}{note}" for n, note in zip(names, notes, strict=True)]
-        height = page.width * 0.85 + legend_height(texts, page) + (0.9 if below else 0.0)
+        height = style.width * 0.85 + legend_height(texts, style) + (0.9 if below else 0.0)
         heights = (4.0, 1.0) if below else (1.0,)
-        with self._drawing(ax, theme, width, height, (1.0,), heights) as (axes, style):
-            main = axes[0]
-            if not lines:
-                empty(main, "No model gives probabilities.", style)
-                return
-            ends = self._ends()
-            main.plot(ends, ends, color=style.faint, linestyle=":", linewidth=1.2, zorder=0)
-            handles = draw_curves(main, lines, "predicted", "observed", style)
-            main.set_xlim(*ends)
-            main.set_ylim(*ends)
-            main.set_ylabel("Observed" if self.regression else "Observed share")
-            self._legend(handles, names, style, notes)
-            said = "Predicted" if self.regression else "Predicted probability"
-            if not below:
-                main.set_xlabel(said)
-                return
-            self._people(axes[1], lines, style)
-            main.tick_params(axis="x", labelbottom=False)
-            axes[1].set_xlim(*ends)
-            axes[1].set_xlabel(said)
+        axes = self._axes(style, height, (1.0,), heights)
+        main = axes[0]
+        if not lines:
+            empty(main, "No model gives probabilities.", style)
+            return
+        ends = self._ends()
+        main.plot(ends, ends, color=style.faint, linestyle=":", linewidth=1.2, zorder=0)
+        handles = draw_curves(main, lines, "predicted", "observed", style)
+        main.set_xlim(*ends)
+        main.set_ylim(*ends)
+        main.set_ylabel("Observed" if self.regression else "Observed share")
+        self._legend(handles, names, style, notes)
+        said = "Predicted" if self.regression else "Predicted probability"
+        if not below:
+            main.set_xlabel(said)
+            return
+        self._people(axes[1], lines, style)
+        main.tick_params(axis="x", labelbottom=False)
+        axes[1].set_xlim(*ends)
+        axes[1].set_xlabel(said)
 
     def _ends(self) -> tuple[float, float]:
         if not self.regression:
@@ -193,7 +208,7 @@ def _histogram(
     return pd.concat(parts, ignore_index=True) if parts else None
 
 
-COLUMNS = ["model", "threshold", "net_benefit", "low", "high"]
+DECISION_COLUMNS = ["model", "threshold", "net_benefit", "low", "high"]
 
 
 class DecisionDisplay(Display):
@@ -228,14 +243,10 @@ class DecisionDisplay(Display):
         result : NestedResult or path of a results folder
         models : list of str, optional
             Default: the first six.
-
-        Returns
-        -------
-        DecisionDisplay
         """
         table = results_of(result).table("decision")
         if not len(table):
-            return cls(pd.DataFrame(columns=COLUMNS))
+            return cls(pd.DataFrame(columns=DECISION_COLUMNS))
         both = table["model"].isin([TREAT_ALL, TREAT_NONE])
         mine = chosen_models(table[~both], models, "decision curve")
         return cls(pd.concat([table[both], mine], ignore_index=True))
@@ -270,33 +281,32 @@ class DecisionDisplay(Display):
         treated = self.table[self.table["model"] == TREAT_ALL]
         return np.maximum(treated["net_benefit"].to_numpy(dtype=float), 0.0)
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw the curves, and the 95 % band of the first model."""
         lines = lines_of(self._models)
-        names, page = [line.name for line in lines], style_of(theme, width)
-        height = page.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], page)
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not lines:
-                empty(main, "Decision curves need two classes and probabilities.", style)
-                return
-            handles = draw_curves(main, lines, "threshold", "net_benefit", style)
-            for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
-                part = self.table[self.table["model"] == name]
-                (drawn,) = main.plot(
-                    part["threshold"], part["net_benefit"], color=style.ink, linestyle=look,
-                    linewidth=1.0, zorder=1,
-                )  # fmt: skip
-                handles.append(drawn)
-                names.append(name)
-            # In this order, 0.02 is returned where every net benefit is missing.
-            top = max(0.02, float(self.table["net_benefit"].max()))
-            # Curves far below zero would take the space of the useful ones.
-            main.set_ylim(-0.25 * top, 1.15 * top)
-            main.set_xlim(0.0, 1.0)
-            main.set_xlabel("Threshold probability")
-            main.set_ylabel("Net benefit")
-            self._legend(handles, names, style)
+        names = [line.name for line in lines]
+        height = style.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], style)
+        main = self._axes(style, height)[0]
+        if not lines:
+            empty(main, "Decision curves need two classes and probabilities.", style)
+            return
+        handles = draw_curves(main, lines, "threshold", "net_benefit", style)
+        for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
+            part = self.table[self.table["model"] == name]
+            (drawn,) = main.plot(
+                part["threshold"], part["net_benefit"], color=style.ink, linestyle=look,
+                linewidth=1.0, zorder=1,
+            )  # fmt: skip
+            handles.append(drawn)
+            names.append(name)
+        # In this order, 0.02 is returned where every net benefit is missing.
+        top = max(0.02, float(self.table["net_benefit"].max()))
+        # Curves far below zero would take the space of the useful ones.
+        main.set_ylim(-0.25 * top, 1.15 * top)
+        main.set_xlim(0.0, 1.0)
+        main.set_xlabel("Threshold probability")
+        main.set_ylabel("Net benefit")
+        self._legend(handles, names, style)
 
 
 LEAST_RESAMPLES = 100
@@ -308,7 +318,7 @@ class RankingDisplay(Display):
 
     curves: ClassVar[Callable[..., pd.DataFrame]]
     called: ClassVar[str]
-    columns: ClassVar[tuple[str, str]]
+    curve_columns: ClassVar[tuple[str, str]]
     headings: ClassVar[tuple[str, str]]
     area: ClassVar[tuple[str, str, str]]
     """Measure of the area in the table of areas, its name, and its short name in a legend."""
@@ -338,23 +348,27 @@ class RankingDisplay(Display):
             Default: the first six, or only the first one where there are more than two classes.
         resamples : int, default=2000
             Number of bootstrap samples for the bands.
-
-        Returns
-        -------
-        RankingDisplay
         """
         rows = chosen_models(predictions, models, cls.called, classes)
+        return cls._of_models(lambda: Resampled(rows, classes), rows, resamples)
+
+    @classmethod
+    def _of_models(
+        cls, sample: Callable[[], Resampled], rows: pd.DataFrame, resamples: int
+    ) -> Self:
+        """Compute the curves of the models of some rows of the predictions."""
         if not len(rows):
-            return cls(pd.DataFrame(columns=["model", "class", *cls.columns, "low", "high"]))
-        how: dict[str, Any] = {"classes": classes, "resamples": resamples}
+            return cls(pd.DataFrame(columns=["model", "class", *cls.curve_columns, "low", "high"]))
+        first, *others = dict.fromkeys(rows["model"].astype(str))
         with one_thread():
-            first = rows["model"] == rows["model"].iloc[0]
-            table = cls.curves(rows[first], **how)
-            if not first.all():
+            every = sample()
+            table = cls.curves(every.only([first], resamples))
+            if others:
                 # Only the first model has a band, which takes most of the time.
-                others = cls.curves(rows[~first], classes=classes, resamples=LEAST_RESAMPLES)
-                table = pd.concat([table, others.assign(low=np.nan, high=np.nan)])
-            return cls(table, curve_areas(rows, measures=cls.area[:1], **how))
+                curves = cls.curves(every.only(others, LEAST_RESAMPLES))
+                table = pd.concat([table, curves.assign(low=np.nan, high=np.nan)])
+            areas = curve_areas(every.only([first, *others], resamples), measures=cls.area[:1])
+        return cls(table, areas)
 
     @classmethod
     def from_result(
@@ -367,15 +381,10 @@ class RankingDisplay(Display):
         result : NestedResult or path of a results folder
         models, resamples
             As in `from_predictions`.
-
-        Returns
-        -------
-        RankingDisplay
         """
-        found = results_of(result)
-        return cls.from_predictions(
-            found.table("predictions"), classes=found.classes, models=models, resamples=resamples
-        )
+        results = results_of(result)
+        rows = chosen_models(results.table("predictions"), models, cls.called, results.classes)
+        return cls._of_models(lambda: results.resampled, rows, resamples)
 
     @property
     def alt_text(self) -> str:
@@ -391,27 +400,25 @@ class RankingDisplay(Display):
         """Return the area under each curve with its interval, as text after the name."""
         return [interval_text(called, o.measure(self.areas, self.area[0])) for o in lines]
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw a curve per model or class, and the 95 % band of the first model."""
         lines = lines_of(self.table)
         names, notes = [line.name for line in lines], self._areas(lines, self.area[2])
-        page = style_of(theme, width)
-        height = page.width + legend_height(
-            [f"{n}{m}" for n, m in zip(names, notes, strict=True)], page
+        height = style.width + legend_height(
+            [f"{n}{m}" for n, m in zip(names, notes, strict=True)], style
         )
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not lines:
-                empty(main, "No model has scores of classes.", style)
-                return
-            self._chance(main, style)
-            handles = draw_curves(main, lines, *self.columns, style)
-            main.set_xlim(-0.01, 1.01)
-            main.set_ylim(-0.01, 1.01)
-            main.set_box_aspect(1)
-            main.set_xlabel(self.headings[0])
-            main.set_ylabel(self.headings[1])
-            self._legend(handles, names, style, notes)
+        main = self._axes(style, height)[0]
+        if not lines:
+            empty(main, "No model has scores of classes.", style)
+            return
+        self._chance(main, style)
+        handles = draw_curves(main, lines, *self.curve_columns, style)
+        main.set_xlim(-0.01, 1.01)
+        main.set_ylim(-0.01, 1.01)
+        main.set_box_aspect(1)
+        main.set_xlabel(self.headings[0])
+        main.set_ylabel(self.headings[1])
+        self._legend(handles, names, style, notes)
 
     def _chance_text(self) -> str:
         return ""
@@ -446,7 +453,7 @@ class PrecisionRecallDisplay(RankingDisplay):
 
     curves = staticmethod(precision_recall_curves)
     called = "Precision-recall curve"
-    columns = ("sensitivity", "precision")
+    curve_columns = ("sensitivity", "precision")
     headings = ("Sensitivity (recall)", "Precision")
     area = ("average_precision", "average precision", "AP")
 
@@ -488,6 +495,101 @@ class RocDisplay(RankingDisplay):
 
     curves = staticmethod(roc_curves)
     called = "ROC curve"
-    columns = ("false_positive_rate", "sensitivity")
+    curve_columns = ("false_positive_rate", "sensitivity")
     headings = ("False-positive rate (1 − specificity)", "Sensitivity")
     area = ("auc", "area under the curve", "AUC")
+
+
+LEARNING_COLUMNS = ["model", "metric", "people", "kind", "estimate", "low", "high"]
+
+
+class LearningCurveDisplay(Display):
+    """Measured scores with intervals against the number of training samples.
+
+    Parameters
+    ----------
+    table : DataFrame
+        model, metric, people, kind ("measured"), estimate, low, high; as ``learning_curve.csv``
+        has it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import LearningCurveDisplay
+    >>> table = pd.DataFrame({"model": "ridge", "metric": "auc", "people": [40, 80],
+    ...                       "kind": "measured", "estimate": [0.7, 0.78], "low": [0.6, 0.7],
+    ...                       "high": [0.8, 0.86]})
+    >>> LearningCurveDisplay(table).alt_text
+    'Learning curve of AUC: ridge from 0.7 with 40 samples to 0.78 with 80.'
+    """
+
+    @classmethod
+    def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
+        """Show the learning curve of a results folder.
+
+        Parameters
+        ----------
+        result : path of a results folder, or the table that `learning_curve` returned
+        models : list of str, optional
+            Default: the first six.
+        """
+        if isinstance(result, pd.DataFrame):
+            table = result
+        else:
+            table = results_of(result).table("learning_curve")
+        if not len(table):
+            return cls(pd.DataFrame(columns=LEARNING_COLUMNS))
+        # Older results have fitted curves as well.
+        measured = table[table["kind"] == "measured"]
+        return cls(chosen_models(measured, models, "learning curve"))
+
+    @property
+    def metric(self) -> str:
+        """Heading of the metric that the curve shows."""
+        name = str(self.table["metric"].iloc[0])
+        return METRICS[name].heading if name in METRICS else name
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        if not len(self.table):
+            return "Learning curve without points: the study did not ask for one."
+        said = []
+        for line in lines_of(self.table):
+            rows = line.rows.sort_values("people")
+            first, last = rows.iloc[0], rows.iloc[-1]
+            said.append(
+                f"{plain(line.name)} from {number(first['estimate'])} with "
+                f"{first['people']:.0f} samples to {number(last['estimate'])} with "
+                f"{last['people']:.0f}"
+            )
+        return f"Learning curve of {self.metric}: {'; '.join(said)}."
+
+    def _draw(self, style: Style) -> None:
+        """Draw the points of each model with their intervals, joined by a line."""
+        lines = lines_of(self.table)
+        names = [line.name for line in lines]
+        height = style.width * 0.62 + legend_height(names, style)
+        main = self._axes(style, height)[0]
+        if not lines:
+            empty(main, "There is no learning curve.", style)
+            return
+        handles = []
+        for i, line in enumerate(lines):
+            colour = style.colour(i)
+            points = line.rows.sort_values("people")
+            x, y, low, high = (
+                points[c].to_numpy(dtype=float) for c in ("people", "estimate", "low", "high")
+            )
+            # Shifted a little, so that the intervals of several models can be seen.
+            apart = (i - (len(lines) - 1) / 2) * 0.008 * max(float(np.ptp(x)), 1.0)
+            main.vlines(x + apart, low, high, color=colour, linewidth=1.3)
+            (drawn,) = main.plot(
+                x + apart, y, linewidth=1.4, marker=style.marker(i), color=colour,
+                markersize=6, zorder=3,
+            )  # fmt: skip
+            handles.append(drawn)
+        main.set_xlabel("Training samples")
+        main.locator_params(axis="x", integer=True)
+        main.set_ylabel(self.metric)
+        self._legend(handles, names, style)
