@@ -206,3 +206,15 @@ def test_every_row_is_described_and_regression_rows_are_named():
     assert set(MODELS) == {*known_models(True), *known_models(False)}
     assert set(CLASSIFICATION_MODELS) == set(known_models(True))
     assert set(REGRESSION_MODELS) == set(known_models(False))
+
+
+def test_a_scale_leaves_the_preparation_of_a_comparison_as_it_is():
+    template = Preparation(regress_out=["age"])
+    for given in ({"scale": "rank"}, {"settings": {"scale": "rank"}}):
+        for name in ("BALDUR", "BALDUR (mean-field)"):
+            found = make_model(name, **given).prepared_by(template).estimator.preparation
+            assert (found.scale, found.regress_out) == ("rank", ["age"])
+    searched = make_model("BALDUR", grid={"scale": ["rank", "standard"]}).prepared_by(template)
+    for setting in searched.settings():
+        found = searched.make(setting, 0).preparation
+        assert (found.scale, found.regress_out) == (setting["preparation"], ["age"])

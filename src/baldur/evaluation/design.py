@@ -13,7 +13,7 @@ import pandas as pd
 from baldur.evaluation.label_matrix import NO_YES, is_label_matrix, read_label_matrix
 from baldur.evaluation.metrics import default_metrics
 from baldur.evaluation.models import Model, make_models
-from baldur.evaluation.splits import Fold, FoldPlan
+from baldur.evaluation.splits import NEEDED, Fold, FoldPlan
 from baldur.evaluation.view_sets import check_views, on_views, prepare_views, view_set_models
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
@@ -21,9 +21,6 @@ from baldur.preparation.categories import feature_counts
 from baldur.preparation.covariates import sample_column
 from baldur.views import MultiView, as_multiview
 from baldur.views.labels import match_labels
-
-# The scheme that a column implies; the first that is given decides.
-_SCHEMES = {"split": "fixed", "sites": "leave-one-site-out", "groups": "grouped"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +109,7 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(f"random_state must be a whole number from 0, but got {seed!r}.")
     classification = design.task == "classification"
-    made = make_models(models, classification)
+    models = make_models(models, classification)
     data = as_multiview(X, design.views, estimator_name="nested_cv")
     y = match_labels(y, data.sample_ids, X)
     outcomes: list[str] = []
@@ -121,7 +118,7 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
         classes: list[Any] = list(NO_YES)
     else:
         codes, classes = encode_labels(y, len(data), classification, design.positive)
-    made = [on_views(model, data) for model in made]
+    models = [on_views(model, data) for model in models]
     baseline: tuple[str, ...] = ()
     if design.baseline_views is not None:
         baseline = check_views(design.baseline_views, data.view_names, "baseline_views")
@@ -130,11 +127,11 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
                 f"baseline_views names all views ({list(baseline)}), so that there is none to add; "
                 "leave at least one out."
             )
-        made += view_set_models(made, data, baseline)
+        models += view_set_models(models, data, baseline)
     if design.preparation is not None:
         for column in design.preparation.sample_columns:
             sample_column(data, column, "The preparation")
-        made = [m.prepared_by(prepare_views(design.preparation, m.views)) for m in made]
+        models = [m.prepared_by(prepare_views(design.preparation, m.views)) for m in models]
     metric = design.select_by or ("auc" if classification else "r2")
     legal = default_metrics(classification)
     metrics = list(design.metrics) if design.metrics is not None else legal
@@ -143,11 +140,10 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
             raise InputError(
                 f"metric {name!r} cannot be used for this task; choose one of {legal}."
             )
-    columns = {name: getattr(design, name) for name in ("split", "sites", "groups")}
-    columns = {name: _column(values, len(data), name) for name, values in columns.items()}
-    given = [scheme for name, scheme in _SCHEMES.items() if columns[name] is not None]
+    columns = {name: _column(getattr(design, name), len(data), name) for name in NEEDED.values()}
+    implied = (scheme for scheme, name in NEEDED.items() if columns[name] is not None)
     plan = FoldPlan(
-        scheme=design.scheme or [*given, "stratified"][0],
+        scheme=design.scheme or next(implied, "stratified"),
         outer=design.outer,
         inner=design.inner,
         repeats=design.repeats,
@@ -157,7 +153,7 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
         **columns,
     )
     return Comparison(
-        models=made,
+        models=models,
         data=data,
         y=codes,
         classes=classes,
@@ -219,11 +215,11 @@ def encode_labels(
 def _column(values: Any, n: int, what: str) -> np.ndarray | None:
     if values is None:
         return None
-    found = np.asarray(values)
-    if found.shape != (n,):
+    column = np.asarray(values)
+    if column.shape != (n,):
         raise InputError(
-            f"{what} must have one value per sample ({n}), but the shape is {found.shape}."
+            f"{what} must have one value per sample ({n}), but the shape is {column.shape}."
         )
-    if pd.isna(found).any():
+    if pd.isna(column).any():
         raise InputError(f"{what} has missing values; fill them or leave these samples out.")
-    return found.astype(str)
+    return column.astype(str)

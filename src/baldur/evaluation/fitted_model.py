@@ -88,14 +88,14 @@ def read_selection(estimator: Any, mv: MultiView) -> dict[str, np.ndarray]:
     """Return the selected features of every view."""
     masks = getattr(estimator, "selected_features_", None)
     columns = getattr(getattr(estimator, "preparation_", None), "columns_", {})
-    found = {}
+    selected = {}
     for name in mv.view_names:
         if not isinstance(masks, dict):
             every = columns.get(name, np.arange(mv.n_features[name]))
-            found[name] = np.asarray(every).astype(np.int32)
+            selected[name] = np.asarray(every).astype(np.int32)
         elif name in masks:
-            found[name] = np.flatnonzero(np.asarray(masks[name])).astype(np.int32)
-    return found
+            selected[name] = np.flatnonzero(np.asarray(masks[name])).astype(np.int32)
+    return selected
 
 
 def _read_weights(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarray]:
@@ -172,7 +172,7 @@ def feature_locations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
 
 def image_grids(data: MultiView) -> dict[str, dict[str, Any]]:
     """Return shape, affine and kind of the grid of every view made of images."""
-    found = {}
+    grids = {}
     for view in data.view_names:
         info = data.view(view).feature_info
         if info is None or not {"shape", "affine"} <= set(info.attrs):
@@ -184,5 +184,5 @@ def image_grids(data: MultiView) -> dict[str, dict[str, Any]]:
         # An atlas that was given as an image, not as a file, cannot be named.
         named = {k: info.attrs.get(k) for k in ("kind", "atlas")}
         grid |= {k: str(v) for k, v in named.items() if isinstance(v, (str, Path))}
-        found[view] = grid
-    return found
+        grids[view] = grid
+    return grids

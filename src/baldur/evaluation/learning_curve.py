@@ -64,9 +64,10 @@ def learning_curve(
     >>> found["people"].tolist()
     [16.5, 24.5, 32.5, 40.0]
     """
-    design, how = _split_keywords(keywords)
-    comparison = open_comparison(Design(**design), models, X, y)
-    return run_learning_curve(comparison, shares=shares, full=full, **how)
+    options = {f.name for f in fields(Design)} & set(keywords)
+    design = Design(**{name: keywords.pop(name) for name in options})
+    comparison = open_comparison(design, models, X, y)
+    return run_learning_curve(comparison, shares=shares, full=full, **keywords)
 
 
 def run_learning_curve(
@@ -89,23 +90,17 @@ def run_learning_curve(
     ]
     results = [run_comparison(part, **how) for part in parts]
     results.append(full if full is not None else run_comparison(comparison, **how))
-    by_people = {}
-    for result in results:
-        if len(result.predictions):
-            by_people[float(np.mean([len(f.train) for f in result.folds]))] = result.predictions
+    by_people = {
+        float(np.mean([len(f.train) for f in result.folds])): result.predictions
+        for result in results
+        if len(result.predictions)
+    }
     with one_thread():
         return learning_curves(
             by_people,
             comparison.metric,
             classes=[str(c) for c in comparison.classes],
         )
-
-
-def _split_keywords(keywords: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split keywords into those of `Design` and those that only affect how jobs are run."""
-    names = {f.name for f in fields(Design)}
-    design = {k: v for k, v in keywords.items() if k in names}
-    return design, {k: v for k, v in keywords.items() if k not in names}
 
 
 def people_needed(result: NestedResult) -> pd.DataFrame:
@@ -125,20 +120,16 @@ def people_needed(result: NestedResult) -> pd.DataFrame:
         if np.isfinite(selected) and selected < width:
             sizes["selected"] = selected
         for name, count in sizes.items():
-            start = {"model": record["model"], "candidates": name}
+            row: dict[Any, Any] = {"model": record["model"], "candidates": name, "note": ""}
             if count < 1:
-                rows.append({**start, "note": "the model selects no features"})
+                rows.append({**row, "note": "the model selects no features"})
                 continue
-            found = {**start, "parameters": int(np.ceil(count))}
+            row["parameters"] = int(np.ceil(count))
             try:
-                criteria = _criteria(result, record, found["parameters"])
+                criteria = _criteria(result, record, row["parameters"])
+                rows += [{**row, **criterion} for criterion in criteria.to_dict("records")]
             except InputError as error:
-                rows.append({**found, "note": str(error)})
-                continue
-            rows += [
-                {**found, "criterion": c, "people": n, "meaning": what, "note": ""}
-                for c, n, what in criteria.itertuples(index=False)
-            ]
+                rows.append({**row, "note": str(error)})
     columns = ["model", "candidates", "parameters", "criterion", "people", "meaning", "note"]
     return pd.DataFrame(rows, columns=columns).astype({"parameters": "Int64", "people": "Int64"})
 

@@ -142,8 +142,8 @@ def auc(p: Predicted, weights: np.ndarray) -> np.ndarray:
     if p.n_classes == 2:
         column = values if values.ndim == 1 else values[:, 1]
         return weighted_auc(column, p.truth == 1, weights)
-    found = [weighted_auc(values[:, c], p.truth == c, weights) for c in np.unique(p.truth)]
-    return _mean_where(found, [np.isfinite(f) for f in found])
+    areas = [weighted_auc(values[:, c], p.truth == c, weights) for c in np.unique(p.truth)]
+    return _mean_where(areas, [np.isfinite(a) for a in areas])
 
 
 def log_loss(p: Predicted, weights: np.ndarray) -> np.ndarray:
@@ -208,10 +208,10 @@ def _covariance(weights: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray
     """Weighted covariance; exactly zero where all values that count are equal."""
     # Centred first, so that a large mean does not swallow the spread.
     a, b = a - a.mean(), b - b.mean()
-    found = _mean(weights, a * b) - _mean(weights, a) * _mean(weights, b)
+    covariance = _mean(weights, a * b) - _mean(weights, a) * _mean(weights, b)
     scale = np.sqrt(_mean(weights, a * a) * _mean(weights, b * b))
     # A spread within rounding error counts as none.
-    return np.where(np.abs(found) <= 1e-14 * scale, 0.0, found)
+    return np.where(np.abs(covariance) <= 1e-14 * scale, 0.0, covariance)
 
 
 METRICS: dict[str, Metric] = {

@@ -23,7 +23,7 @@ from baldur.estimators.classifier import BaldurClassifier, ClassifierBase
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.exceptions import InputError
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
-from baldur.preparation import preparation_for
+from baldur.preparation import Preparation, preparation_for
 from baldur.preparation.column_statistics import SCALES
 from baldur.views import as_multiview
 from baldur.views.prepared_view import PreparedView
@@ -244,8 +244,13 @@ class Model:
                 "no parameter 'preparation', so that filters, sites and covariates cannot be "
                 "learned inside of it. Give it one, see baldur.preparation.preparation_for."
             )
-        unset = {k: preparation for k, v in own.items() if v is None}
-        return replace(self, estimator=clone(self.estimator).set_params(**unset))
+        # A string says how columns are scaled, and nothing about the rest.
+        changed = {
+            k: preparation if v is None else preparation_for(preparation, v)
+            for k, v in own.items()
+            if v is None or isinstance(v, str)
+        }
+        return replace(self, estimator=clone(self.estimator).set_params(**changed))
 
     def settings(self) -> list[dict[str, Any]]:
         """Return every combination in the grid, in a fixed order."""
@@ -254,7 +259,15 @@ class Model:
     def make(self, setting: Mapping[str, Any], seed: int, *, searching: bool = False) -> Any:
         """Return a new estimator with a setting and a seed."""
         search = self.search if searching else {}
-        estimator = clone(self.estimator).set_params(**search, **setting)
+        parameters = {**search, **setting}
+        scale, template = (
+            parameters.get("preparation"),
+            getattr(self.estimator, "preparation", None),
+        )
+        if isinstance(scale, str) and isinstance(template, Preparation):
+            # A string says how columns are scaled; the rest of the template stays.
+            parameters["preparation"] = preparation_for(template, scale)
+        estimator = clone(self.estimator).set_params(**parameters)
         names = (k for k in estimator.get_params(deep=True) if k.split("__")[-1] == "random_state")
         return estimator.set_params(**dict.fromkeys(names, seed))
 

@@ -180,14 +180,14 @@ def _listed(
         weights[at, :, j], raws[at, :, j] = f.selected[view].weights(len(readings))
     count = np.maximum(hits.sum(axis=1), 1)[:, None]
     # A fold whose training rows lack a class has no weights for it.
-    told = np.maximum((np.isfinite(weights) & (hits[:, None, :] == 1)).sum(axis=2), 1)
+    defined = np.maximum((np.isfinite(weights) & (hits[:, None, :] == 1)).sum(axis=2), 1)
     nothing = np.isnan(weights).sum(axis=2) == hits.sum(axis=1)[:, None]
     mean, raw = (
-        np.where(nothing, np.nan, np.nansum(part, axis=2) / told) for part in (weights, raws)
+        np.where(nothing, np.nan, np.nansum(part, axis=2) / defined) for part in (weights, raws)
     )
     with np.errstate(invalid="ignore"):
         plus, minus = (weights > 0).sum(axis=2), (weights < 0).sum(axis=2)
-    agreement = np.where(nothing, np.nan, np.maximum(plus, minus) / told)
+    agreement = np.where(nothing, np.nan, np.maximum(plus, minus) / defined)
     order = np.lexsort((used, -np.nan_to_num(np.abs(mean)).max(axis=1, initial=0.0), -count[:, 0]))
     each = np.repeat(order, len(readings))
     folds = np.array([";".join(map(str, row)) for row in hits.tolist()], dtype=object)

@@ -87,6 +87,8 @@ _MOST_ROW_NUMBERS = 200_000_000
 """Of all outer folds together, 1.6 GB; a hundred repeats of ten folds of 100,000 rows have half."""
 
 SCHEMES = ("stratified", "grouped", "leave-one-site-out", "fixed")
+NEEDED = {"fixed": "split", "leave-one-site-out": "sites", "grouped": "groups"}
+"""The column that a scheme needs; of the columns that are given, the first implies its scheme."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,7 @@ class FoldPlan:
                 raise InputError(
                     f"{name} must be a whole number of at least {least}, but got {value!r}."
                 )
-        needed = {"grouped": "groups", "leave-one-site-out": "sites", "fixed": "split"}
-        what = needed.get(self.scheme)
+        what = NEEDED.get(self.scheme)
         if what is not None and getattr(self, what) is None:
             raise InputError(f"scheme {self.scheme!r} needs {what}, but none were given.")
         if self.scheme == "stratified" and self.groups is not None:

@@ -64,12 +64,12 @@ def on_views(model: Model, data: MultiView) -> Model:
 
 def _feature_names(data: MultiView, views: Sequence[str]) -> set[str]:
     """Return the names by which features and categories of some views can be called."""
-    found: set[str] = set()
+    every: set[str] = set()
     for view in views:
         names = {str(name) for name in data.view(view).feature_names}
         names |= {name.partition("=")[0] for name in names}
-        found |= names | {f"{view}:{name}" for name in names}
-    return found
+        every |= names | {f"{view}:{name}" for name in names}
+    return every
 
 
 def prepare_views(preparation: Preparation, views: Sequence[str] | None) -> Preparation:
