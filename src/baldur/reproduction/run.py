@@ -21,7 +21,7 @@ from baldur.evaluation import NestedResult, Progress, fit_all_rows
 from baldur.evaluation.design import Comparison
 from baldur.exceptions import BaldurError, InputError
 from baldur.report import report_study
-from baldur.report.facts import made_with
+from baldur.report.page import made_with
 from baldur.report.page import check_extra
 from baldur.reproduction.document import html_of, markdown_of
 from baldur.reproduction.evidence import Evidence
