@@ -24,8 +24,9 @@ from shared_sets import load
 
 import baldur
 from baldur.datasets import make_multiview
-from baldur.evaluation import Design, nested_cv, preview
-from baldur.evaluation.design import open_comparison
+from baldur.evaluation import nested_cv
+from baldur.evaluation.design import Design, open_comparison
+from baldur.evaluation.preview import preview
 
 PARTS = ("ad_csf", "golub", "rows")
 MODELS = ("BALDUR", "Ridge logistic", "LSVM-l1", "RF")

@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 
-from baldur import BaldurClassifier, BaldurRegressor, Preparation
+from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
 from baldur.inference.ensemble_members import MEMBERS
 
@@ -17,8 +17,7 @@ CLASSES = (BaldurClassifier, BaldurRegressor)
 
 # For each argument: the settings in which it is changed, and its other value.
 CHANGES = {
-    "scale": (QUICK, "rank"),
-    "preparation": (QUICK, Preparation("rank")),
+    "preparation": (QUICK, "rank"),
     "class_weight": (QUICK, {0: 1.0, 1: 4.0}),
     "random_state": ({}, 3),
     "members": (QUICK, ("per_view",)),

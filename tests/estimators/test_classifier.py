@@ -92,7 +92,6 @@ def test_fitted_attributes(fitted, test):
     assert_allclose(fitted.factor_relevance_.sum(axis=1), 1.0)
     assert list(fitted.factor_relevance_.columns) == list(DIMS)
     assert fitted.n_factors_ == 1
-    assert set(fitted.space_) == set(DIMS)
     assert fitted.n_iter_ == len(fitted.history_) > 0
     assert fitted.converged_
     assert fitted.view_relevance_["clinic"] > (0.9 if len(fitted.members) > 1 else 0.5)
@@ -141,7 +140,6 @@ def test_stack_shares_and_probabilities(auto):
     assert list(auto.stacking_weights_) == dense + screened
     assert all(weight > 0 for weight in auto.stacking_weights_.values())
     assert 0.5 < sum(auto.stacking_weights_.values()) < 4.0
-    assert set(auto.sparsity_) == set(DIMS)
     for rho in auto.inclusion_probability_.values():
         assert ((rho >= 0) & (rho <= 1)).all()
     for name, mask in auto.selected_features_.items():
@@ -520,7 +518,6 @@ def test_an_unknown_member_lists_the_legal_ones(train):
 
 def test_a_dense_fit_includes_every_feature(pooled):
     assert list(pooled.stacking_weights_) == ["pooled"]
-    assert pooled.sparsity_ == dict.fromkeys(DIMS, 1.0)
     for name, width in DIMS.items():
         assert_array_equal(pooled.inclusion_probability_[name], np.ones(width))
     assert len(pooled.credible_sets_) == 0

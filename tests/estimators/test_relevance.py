@@ -63,7 +63,7 @@ def test_view_relevance_is_the_variance_share_of_coef(case):
     cells, y = cohort(data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = kind(scale="standard", **options).fit(MultiView(cells), y)
+        model = kind(preparation="standard", **options).fit(MultiView(cells), y)
     spread = model.output_units[1] if hasattr(model, "output_units") else 1.0
     # Columns are standardised over the samples that have the view: their parts have mean zero.
     variance = {

@@ -26,7 +26,7 @@ def sim():
 def test_side_by_side_is_scaling_and_the_estimator(sim):
     X = np.hstack([sim.data.view(v).read() for v in "ab"])
     expected = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, sim.target)
-    found = SideBySide(LogisticRegression(), scale="standard").fit(sim.data, sim.target)
+    found = SideBySide(LogisticRegression(), preparation="standard").fit(sim.data, sim.target)
     np.testing.assert_allclose(found.predict_proba(sim.data), expected.predict_proba(X), atol=1e-6)
     assert {v: c.shape for v, c in found.coef_.items()} == {"a": (1, 4), "b": (1, 6)}
     assert found.selected_features_["a"].all()
@@ -46,8 +46,9 @@ def with_covariates(views, C):
     return MultiView(views, samples=pd.DataFrame(C, columns=names))
 
 
-def taking_out(estimator, q):
-    return estimator.set_params(preparation=Preparation(regress_out=[f"c{j}" for j in range(q)]))
+def taking_out(estimator, q, scale=None):
+    covariates = [f"c{j}" for j in range(q)]
+    return estimator.set_params(preparation=Preparation(scale, regress_out=covariates))
 
 
 def test_what_covariates_explain_is_gone():
@@ -122,7 +123,7 @@ def test_models_may_be_written_in_several_ways():
     assert [len(m.settings()) for m in made] == [12, 2, 1, 2, 1]
     assert isinstance(made[2].estimator, SideBySide)
     assert made[3].make({"estimator__C": 0.1}, 3).estimator.C == 0.1
-    assert made[1].make({"n_estimators": 5}, 3).random_state == 3
+    assert made[1].make({"n_estimators": 5}, 3).get_params()["random_state"] == 3
 
 
 @pytest.mark.parametrize(
@@ -144,12 +145,19 @@ def test_wrong_models_are_explained(call, said):
 
 def test_one_scale_for_every_model():
     for name in ("BALDUR", "LSVM-l1", "RF"):
-        assert make_model(name).estimator.scale == "clipped"
-        assert make_model(name, scale="rank").estimator.scale == "rank"
+        assert scaling(make_model(name)) in (None, "clipped")
+        assert scaling(make_model(name, scale="rank")) == "rank"
         own = make_model(name, scale="rank", settings={"scale": "standard"})
-        assert own.estimator.scale == "standard"
+        assert scaling(own) == "standard"
     mine = make_model("mine", estimator=LogisticRegression(), scale="rank")
-    assert mine.estimator.scale == "rank"
+    assert scaling(mine) == "rank"
+    template = SideBySide(LogisticRegression(), preparation=Preparation(regress_out=["age"]))
+    found = make_model("mine", estimator=template, scale="rank").estimator.preparation
+    assert (found.scale, found.regress_out) == ("rank", ["age"])
+
+
+def scaling(model):
+    return getattr(model.estimator, "scale", model.estimator.preparation)
 
 
 def test_genotypes_and_two_values_are_not_clipped_behind_covariates():
@@ -162,5 +170,5 @@ def test_genotypes_and_two_values_are_not_clipped_behind_covariates():
     seen = model._open(mv)
     assert np.abs(seen[:, 0]).max() > 6
     assert model.preparation_.upper_["a"][1] < 50
-    plain = taking_out(SideBySide(LogisticRegression(), scale="standard"), 1)
+    plain = taking_out(SideBySide(LogisticRegression()), 1, "standard")
     assert np.isinf(plain.fit(mv, np.arange(60) % 2).preparation_.upper_["a"]).all()

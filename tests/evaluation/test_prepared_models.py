@@ -69,11 +69,11 @@ def fitted(data):
     """The default behind everything that a study can put before it."""
     mv, logit = data
     steps = [CategoryEncoder(), VariantFilter(), VoxelMask(), SiteHarmoniser("site", ["brain"])]
-    preparation = Preparation(steps=steps, regress_out=["age", "dose"])
+    preparation = Preparation("standard", steps=steps, regress_out=["age", "dose"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inner_folds, "MOST_REPEATS", 2)
         # Not clipped, so that the linear predictor is linear for every row.
-        model = BaldurClassifier(scale="standard", preparation=preparation)
+        model = BaldurClassifier(preparation=preparation)
         model.fit(mv, (logit > 0).astype(int))
     return model, mv
 

@@ -8,10 +8,10 @@ from baldur.core.atomic_io import folder_lock
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv, shared_data
 from baldur.evaluation.job_store import (
+    Fingerprint,
     JobStore,
     Outcome,
     _digest,
-    fingerprint,
     job_key,
     libraries,
     package_hash,
@@ -158,21 +158,24 @@ def test_keys_see_parameters_rows_and_order():
 
 
 def test_the_fingerprint_sees_cells_names_and_presence():
+    def fingerprint_of(mv):
+        return Fingerprint(mv).of()
+
     X = make_multiview(20, {"a": 3}, random_state=0).data.view("a").read()
-    base = fingerprint(MultiView({"a": X}))
+    base = fingerprint_of(MultiView({"a": X}))
     other = X.copy()
     other[3, 1] += 1e-9
     present = np.ones(20, bool)
     present[0] = False
-    assert base == fingerprint(MultiView({"a": X.copy()}))
+    assert base == fingerprint_of(MultiView({"a": X.copy()}))
     different = {
         base,
-        fingerprint(MultiView({"a": other})),
-        fingerprint(MultiView({"b": X})),
-        fingerprint(MultiView({"a": X}, feature_names={"a": ["x", "y", "z"]})),
-        fingerprint(MultiView({"a": X}, present={"a": present})),
-        fingerprint(MultiView({"a": X})[np.arange(20)[::-1]]),
-        fingerprint(MultiView({"a": X.astype(np.float32)})),
+        fingerprint_of(MultiView({"a": other})),
+        fingerprint_of(MultiView({"b": X})),
+        fingerprint_of(MultiView({"a": X}, feature_names={"a": ["x", "y", "z"]})),
+        fingerprint_of(MultiView({"a": X}, present={"a": present})),
+        fingerprint_of(MultiView({"a": X})[np.arange(20)[::-1]]),
+        fingerprint_of(MultiView({"a": X.astype(np.float32)})),
     }
     assert len(different) == 7
 

@@ -45,9 +45,21 @@ def test_raw_weights_give_the_scores_of_the_model(row, classes):
         assert found.variance[v] == pytest.approx(part.var(axis=0))
 
 
+@pytest.mark.parametrize("row", ["MV-PLS", "Ridge", "Elastic net"])
+def test_raw_weights_give_the_numbers_of_the_model(row):
+    mv, y = cohort(classes=6)
+    entry = {"row": BASELINES[row]}
+    result = nested_cv(entry, mv, y.astype(float), task="regression", outer=2, inner=2)
+    assert result.failures == {}
+    made = BASELINES[row].make(classification=False).set_params(scale="standard").fit(mv, y)
+    found = weights_of(made, mv)
+    moved = made.predict(mv) - sum(mv.view(v).read() @ w[:, 0] for v, w in found.raw.items())
+    np.testing.assert_allclose(moved, moved[0], atol=1e-8)
+
+
 def test_models_that_keep_raw_weights_are_read_alike():
     mv, y = cohort()
-    fitted = BaldurClassifier(members=("pooled",), scale="standard").fit(mv, y)
+    fitted = BaldurClassifier(members=("pooled",), preparation="standard").fit(mv, y)
     found = weights_of(fitted, mv)
     for v in mv.view_names:
         sd = mv.view(v).read().std(axis=0)
@@ -63,7 +75,7 @@ def test_weights_are_at_full_width_and_in_input_units():
     t = MultiView({"t": cells}, feature_names=names, feature_info={"t": info})
     both = MultiView({"a": mv.view("a").read(), "t": cells}, feature_names=names,
                      feature_info={"t": info})  # fmt: skip
-    inner = SideBySide(LogisticRegression(), scale="standard")
+    inner = SideBySide(LogisticRegression(), preparation="standard")
     found = weights_of(inner.fit(both, y), both)
     assert found.raw["t"].shape == (3, 1)
     assert found.raw["t"][[0, 2]].tolist() == [[0], [0]]
@@ -73,7 +85,7 @@ def test_weights_are_at_full_width_and_in_input_units():
     rng = np.random.default_rng(1)
     years = rng.normal(size=70)
     with_age = MultiView({"a": mv.view("a").read()}, samples=pd.DataFrame({"age": years}))
-    model = SideBySide(Ridge(), scale="standard", preparation=Preparation(regress_out=["age"]))
+    model = SideBySide(Ridge(), preparation=Preparation("standard", regress_out=["age"]))
     made = model.fit(with_age, y.astype(float))
     told = weights_of(made, with_age)
     age = np.column_stack([np.ones(70), years])

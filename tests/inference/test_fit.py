@@ -490,10 +490,10 @@ def test_estimators_do_not_depend_on_the_order_of_features_and_views(members, cl
 def test_coef_is_in_the_units_of_the_input():
     A, B, eta, y = tables()
     mv = MultiView({"A": A, "B": B})
-    model = BaldurClassifier(scale="standard").fit(mv, y)
+    model = BaldurClassifier(preparation="standard").fit(mv, y)
     product = A @ model.coef_["A"].T + B @ model.coef_["B"].T + model.intercept_
     np.testing.assert_allclose(product, model.transform(mv), atol=1e-8)
     # Without noise: the hard case for rounding.
-    reg = BaldurRegressor(scale="standard").fit(mv, eta * 100 + 7)
+    reg = BaldurRegressor(preparation="standard").fit(mv, eta * 100 + 7)
     product = A @ reg.coef_["A"].T + B @ reg.coef_["B"].T + reg.intercept_
     np.testing.assert_allclose(product[:, 0], reg.predict(mv), rtol=1e-8)

@@ -46,7 +46,7 @@ def sims(labels, numbers):
 
 
 def fit(sim, estimator, **options):
-    quick = {"max_iter": 12, "scale": "standard"}
+    quick = {"max_iter": 12, "preparation": "standard"}
     if estimator is PaperClassifier:
         quick["bound"] = "jaakkola"
     return estimator(**{**quick, **options}).fit(sim.data[:N], sim.target[:N])
@@ -72,7 +72,6 @@ def answer(model, data):
 
 # For each argument: what it is compared in, and with.
 CHANGES = {
-    "scale": ({}, {"scale": "rank"}),
     "preparation": ({}, {"preparation": Preparation("rank")}),
     "n_factors": ({}, {"n_factors": 2}),
     "sparsity": ({}, {"sparsity": 0.5}),
@@ -151,9 +150,9 @@ def test_classifier(labels, options):
     assert_allclose(p.sum(axis=1), 1.0)
     space = options.get("space", "primal")
     wanted = [space] * 2 if isinstance(space, str) else list(space)
-    assert list(model.space_.values()) == wanted
-    for view, rows in model.relevance_vectors_.items():
-        dual = model.space_[view] == "dual" and model.selected_features_[view].any()
+    assert model.predictor.result.spaces == wanted
+    for (view, rows), chosen in zip(model.relevance_vectors_.items(), wanted, strict=True):
+        dual = chosen == "dual" and model.selected_features_[view].any()
         assert (rows.size > 0) == dual
     assert sum(model.view_relevance_.values()) == pytest.approx(1.0)
     linear = sum(data.view(v).read() @ c.T for v, c in model.coef_.items())

@@ -54,7 +54,7 @@ def model(data):
         made = BaldurClassifier(members=("spike_slab",))
         made.fit(X, np.array(["control", "patient"])[y])
     kept = made.selected_features_
-    made.signal_, made.signal_shown_ = 4.2, True
+    made.signal_ = 4.2
     made.inclusion_probability_ = {v: 0.9 * mask for v, mask in kept.items()}
     first = X.feature_names["clinic"][np.flatnonzero(kept["clinic"])[0]]
     made.credible_sets_ = pd.DataFrame(

@@ -13,8 +13,7 @@ import pytest
 
 from baldur.core.atomic_io import LOCK
 from baldur.datasets import make_multiview
-from baldur.evaluation import Design
-from baldur.evaluation.design import open_comparison
+from baldur.evaluation.design import Design, open_comparison
 from baldur.exceptions import InputError, StudyError
 from baldur.paper import PaperClassifier
 from baldur.reproduction import reproduce

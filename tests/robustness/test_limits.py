@@ -218,7 +218,7 @@ def test_the_unit_of_a_column_does_not_matter(factor):
 @each([*CLASSIFIERS, *REGRESSORS])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_extreme_rows_have_finite_answers(model, scale):
-    model = model.set_params(scale=scale)
+    model = model.set_params(preparation=scale)
     classify = is_classifier(model)
     model.fit(X, Y if classify else SCORE)
     for size in (1e154, 1e300, np.finfo(float).max):

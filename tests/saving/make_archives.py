@@ -90,7 +90,7 @@ def models():
     few = {"a": 3, "b": 4}
     X, y = problem(66, few, {"a": 2, "b": 1}, 2)
     yield "binary", BaldurClassifier().fit(X[:60], y[:60]), X[60:]
-    yield "rank", BaldurClassifier(scale="rank").fit(X[:60], y[:60]), X[60:]
+    yield "rank", BaldurClassifier(preparation="rank").fit(X[:60], y[:60]), X[60:]
     mean_field = PaperClassifier(bound="jaakkola", sparsity=0.5, max_iter=30)
     yield "mean_field", mean_field.fit(X[:60], y[:60]), X[60:]
     X, y = problem(66, few, {"a": 2, "b": 1}, 3)

@@ -55,10 +55,10 @@ DENSE = {"members": ("pooled",)}
 MODELS = {
     "auto": (BaldurClassifier, {}, "two"),
     "words": (BaldurClassifier, DENSE, "words"),
-    "everything kept": (BaldurClassifier, {"margin": 0.0, "scale": "rank"}, "wide"),
-    "ranks": (BaldurClassifier, {**DENSE, "scale": "rank"}, "two"),
+    "everything kept": (BaldurClassifier, {"margin": 0.0, "preparation": "rank"}, "wide"),
+    "ranks": (BaldurClassifier, {**DENSE, "preparation": "rank"}, "two"),
     "dense, columns": (BaldurClassifier, {**DENSE, "margin": 0.0}, "two"),
-    "dense, Grams": (BaldurClassifier, {**DENSE, "margin": 0.0, "scale": "standard"}, "wide"),
+    "dense, Grams": (BaldurClassifier, {**DENSE, "margin": 0.0, "preparation": "standard"}, "wide"),
     "genotypes": (
         BaldurClassifier,
         {"members": ("pooled", "per_view"), "margin": 0.0},

@@ -137,7 +137,6 @@ def test_predictors_that_cannot_be_are_refused_and_named(tmp_path, name, path, v
         ("sparsity_path_.data.0.values", lambda v: v[-1:].repeat(len(v)), "one row of nothing"),
         ("sparsity_path_.data.3.values", lambda v: v > 0, "numbers in the column loss"),
         ("stacking_weights_", lambda v: {"a": "b"}, "stacking_weights_.a: expected a number"),
-        ("signal_shown_", lambda v: 1, "expected true or false"),
         ("inclusion_probability_.a", lambda v: v + 2, "expected numbers at most 1"),
         ("credible_sets_.columns", lambda v: v[::-1], "credible_sets_.columns: expected"),
     ],

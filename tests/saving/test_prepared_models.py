@@ -90,7 +90,7 @@ CASES = {
         preparation=having(SiteHarmoniser("site", ["blood"], keep=["sex"], estimates="plain")),
     ),
     "covariates": lambda: BaldurClassifier(
-        scale="rank", **DENSE, preparation=Preparation(regress_out=["age", "sex"])
+        **DENSE, preparation=Preparation("rank", regress_out=["age", "sex"])
     ),
     "covariates of mean field": lambda: PaperClassifier(
         bound="jaakkola", max_iter=5, preparation=Preparation(regress_out=["age", "sex"])

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from baldur.datasets import make_multiview
-from baldur.evaluation import Design, nested_cv, preview
-from baldur.evaluation.design import open_comparison
+from baldur.evaluation import nested_cv
+from baldur.evaluation.design import Design, open_comparison
+from baldur.evaluation.preview import preview
 from baldur.exceptions import InputError, StudyError
 from baldur.study import check_study, evaluate_study, load_study
 from baldur.study.comparison import open_study

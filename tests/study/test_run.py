@@ -230,7 +230,9 @@ def test_one_scale_for_all_models(parts, tables, write, tmp_path):
     figures = {}
     for scale in ("clipped", "standard", "rank"):
         study = load_study(write({**parts, "preparation": {"scale": scale}}, tables, tmp_path))
-        assert {m.estimator.scale for m in make_models(study)} == {scale}
+        assert {
+            getattr(m.estimator, "scale", m.estimator.preparation) for m in make_models(study)
+        } == {scale}
         done = evaluate_study(study, output=tmp_path / scale)
         figures[scale] = (done.folder / "predictions.csv").read_bytes()
         again = tomllib.loads((done.folder / "study.toml").read_text())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
+import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -16,78 +16,27 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.core.parameters import Constraint, check_parameters
-from baldur.core.types import Array
+from baldur.core.types import Array, Mask
+from baldur.estimators.default_fit import (
+    DefaultFit,
+    FittedPosterior,
+    Reporter,
+    Training,
+    fit_submodels,
+    prepared_names,
+)
 from baldur.estimators.explain import contributions
 from baldur.estimators.parameters import CONSTRAINTS
 from baldur.estimators.summary import Summary, output_names, results_html, summarise, views_used
-from baldur.exceptions import NotConvergedWarning
+from baldur.exceptions import InputError, NotConvergedWarning
 from baldur.inference.predictive import Task
+from baldur.inference.selection import CONFIDENT
+from baldur.inference.submodels import column_masks
 from baldur.preparation import preparation_for
 from baldur.views.container import MultiView
 from baldur.views.estimator_input import input_columns, open_views
 from baldur.views.labels import check_groups, match_labels, positive_weights
 from baldur.views.prepared_view import PreparedView
-
-
-def set_coefficients(model: Any, predictor: Any) -> None:
-    """Set weights and intercepts, per unit of the input and per standard deviation."""
-    prep = model.preparation_
-    coefs, stds, intercept = predictor.coefficients()
-    center, spread = model._targets.units
-    scale = spread[:, None]
-    shift, model.coef_, model.coef_std_ = np.zeros(len(intercept)), {}, {}
-    model.coef_scaled_, model.coef_scaled_std_ = {}, {}
-    for name, coef, std in zip(model.view_names_, coefs, stds, strict=True):
-        model.coef_[name] = prep.coef_in_input_units(name, coef) * scale
-        model.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
-        # Prepared columns have standard deviation 1.
-        informative = ~prep.scaling_.constant_[name]
-        model.coef_scaled_[name] = prep.expand(name, coef * scale * informative)
-        model.coef_scaled_std_[name] = prep.expand(name, std * scale * informative)
-        shift = shift + prep.intercept_shift(name, coef)
-    model.intercept_scaled_ = intercept * spread + center
-    model.intercept_ = (intercept + shift) * spread + center
-
-
-def set_selected_features(model: Any, masks: list[NDArray[np.bool_]]) -> None:
-    """Set which input columns were selected; `masks` say it of the prepared columns."""
-    prep = model.preparation_
-    selected = dict(zip(model.view_names_, masks, strict=True))
-    prep.mark_needed(selected)
-    model.selected_features_ = {name: prep.expand(name, mask) for name, mask in selected.items()}
-
-
-def set_relevance(model: Any, predictor: Any) -> None:
-    """Set what each view contributes to outputs and factors, and the factors with their names."""
-    names = model.view_names_
-    strength = predictor.output_signal.sum(axis=1)
-    total = strength.sum()
-    share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
-    model.view_relevance_ = {name: float(s) for name, s in zip(names, share, strict=True)}
-    by_factor = predictor.signal.T  # (K, M)
-    sums = by_factor.sum(axis=1, keepdims=True)
-    parts = np.divide(by_factor, sums, out=np.zeros_like(by_factor), where=sums > 0)
-    factors = [f"factor{k}" for k in range(len(parts))]
-    model.factor_relevance_ = pd.DataFrame(parts, index=factors, columns=names)
-    model.loadings_ = predictor.V
-    model.n_factors_ = int(predictor.V.shape[1])
-    model.factor_names_ = name_factors(model)
-
-
-def name_factors(model: Any) -> list[str]:
-    """Name every factor by the three features that move it most, the strongest first.
-
-    The weights of a factor are those of the outputs, combined by its loadings.
-    """
-    by_factor = np.linalg.pinv(model.loadings_)  # (K, C)
-    found: list[list[tuple[float, str]]] = [[] for _ in by_factor]
-    for view in model.view_names_:
-        strength = np.abs(by_factor @ model.coef_scaled_[view])  # (K, D)
-        for k, row in enumerate(strength):
-            for d in np.argsort(-row, kind="stable")[:3]:
-                if row[d] > 0:
-                    found[k].append((-float(row[d]), f"{view}:{model.feature_names_[view][d]}"))
-    return [", ".join(name for _, name in sorted(one)[:3]) or "no feature" for one in found]
 
 
 class OnnxModel(bytes):
@@ -120,84 +69,25 @@ class SaveMixin:
         return save(self, path, overwrite=overwrite)
 
 
-class ExportMixin(SaveMixin):
-    """`save`, model cards and ONNX, for estimators whose formula can be printed."""
-
-    def card(self, path: str | Path | None = None, **words: Any) -> Any:
-        """Return the printable model: what it is, its formula, and scorers in three languages.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            A folder to write ``card.md``, ``card.json`` and the scorers to.
-        **words
-            ``performance`` (a table with metric, estimate, low and high, or a dictionary of metric
-            to these three), ``intended_use``, ``not_for`` and ``classes`` (names of the classes).
-
-        Returns
-        -------
-        Card
-            With `markdown`, `json` and `write`.
-        """
-        from baldur.saving.card import make_card
-
-        made = make_card(self, **words)
-        if path is not None:
-            made.write(path)
-        return made
-
-    def to_onnx(self, path: str | Path | None = None) -> Path | OnnxModel:
-        """Return the model as ONNX in float64, for programs that run it without Python.
-
-        Inputs are ``x``, the selected features in the order of the metadata with NaN where missing,
-        and ``absent``, 1 where a sample has a missing view. Outputs are ``probabilities``, or
-        ``mean`` and ``std``.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            File to write.
-
-        Returns
-        -------
-        Path or OnnxModel
-            The file that was written; without a path, the content of the file as bytes.
-        """
-        content = OnnxModel(self.card().to_onnx(path))
-        return content if path is None else Path(path)
-
-
-class Training(NamedTuple):
-    """The samples with positive weight in a fit."""
-
-    mv: MultiView
-    T: Array  # (N, C); Outputs: 0 and 1 for labels, standardised numbers for continuous outcomes
-    weight: Array  # (N,); How much each sample counts
-    task: Task
-    labels: NDArray[Any]  # (N,); or (N, C) array; What inner folds are stratified by
-    groups: Any  # (N,); Samples that stay together in inner folds
-
-
-class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
+class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
     """Parameters, preparation, fitted attributes and the methods that every estimator has.
 
     `ClassifierBase` and `RegressorBase` add the targets and the predictions of their task; the
-    estimators below them add their parameters and the posterior.
+    estimators below them add their parameters. The posterior is the default one unless an estimator
+    replaces `_fit_posterior`.
     """
 
     views: Any
-    scale: str
     preparation: Any
     n_factors: Any
     max_iter: int
     verbose: int
+    signal_: float
+    sparsity_path_: pd.DataFrame
+    credible_sets_: pd.DataFrame
     _constraints: Mapping[str, Constraint] = CONSTRAINTS
 
     # -- fitting ---------------------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        """Raise an error for invalid parameters, before anything is computed."""
-        check_parameters(self.get_params(deep=False), self._constraints)
 
     @property
     @abstractmethod
@@ -212,19 +102,18 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
     def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
         """Return the outputs T, the task, and what inner folds are stratified by."""
 
-    @abstractmethod
-    def _fit_posterior(self, views: list[PreparedView], training: Training) -> Any:
-        """Fit the posterior of prepared views, and return what `_set_attributes` needs."""
+    def _check_parameters(self) -> None:
+        """Raise an error for invalid parameters, before anything is computed."""
+        check_parameters(self.get_params(deep=False), self._constraints)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Self:
         """Fit the preparation and the posterior; every ``fit`` calls this and nothing else."""
         self._check_parameters()
         training = self._open_training(X, y, sample_weight, groups)
-        started = time.perf_counter()
         views = self._prepare_training(training)
-        self._set_attributes(training.mv, self._fit_posterior(views, training))
-        self.fit_seconds_ = time.perf_counter() - started
-        for text, category in self._fit_warnings():
+        fitted = self._fit_posterior(views, training)
+        self._set_attributes(fitted)
+        for text, category in [*self._convergence_warning(), *fitted.warnings]:
             warnings.warn(f"{type(self).__name__} {text}", category, stacklevel=3)
         return self
 
@@ -245,41 +134,123 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
 
     def _prepare_training(self, training: Training) -> list[PreparedView]:
         """Fit the preparation and return the prepared views."""
+        mv = training.mv
         weight = training.weight if np.ptp(training.weight) > 0 else None
-        self.preparation_ = preparation_for(self.preparation, self.scale)
-        prepared = self.preparation_.fit_transform(training.mv, sample_weight=weight)
-        self.view_names_ = list(training.mv.view_names)
+        self.preparation_ = preparation_for(self.preparation)
+        prepared = self.preparation_.fit_transform(mv, sample_weight=weight)
+        self.view_names_ = list(mv.view_names)
+        self.feature_names_ = {name: mv.view(name).feature_names for name in self.view_names_}
+        self.feature_info_ = mv.feature_info
         return [prepared[name] for name in self.view_names_]
 
-    def _set_attributes(self, mv: MultiView, fitted: Any) -> None:
-        """Store what is known of the columns and of the fit, and the predictor."""
-        names = self.view_names_
-        self.feature_names_ = {name: mv.view(name).feature_names for name in names}
-        self.feature_info_ = mv.feature_info
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FittedPosterior:
+        """Fit the posterior of prepared views with the parameters of the estimator."""
+        names = prepared_names(self.feature_names_, self.preparation_)
+        parameters = self.get_params(deep=False)
+        with Reporter(self.verbose, type(self).__name__) as reporter:
+            return fit_submodels(
+                views, training, self.preparation_, names, parameters, reporter.watch
+            )
+
+    def _set_attributes(self, fitted: FittedPosterior) -> None:
+        """Store the record of the fit, and the predictor."""
         self.history_ = fitted.history
         self.n_iter_ = len(fitted.history)
         self.converged_ = fitted.converged
         self._set_predictor(fitted.predictor, fitted.selected)
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
 
-    def _set_predictor(self, predictor: Any, masks: list[NDArray[np.bool_]]) -> None:
+    def _set_predictor(self, predictor: Any, masks: list[Mask]) -> None:
         """Store a predictor and set the attributes that follow from it, in units of the input.
 
         `masks` say for each view which prepared columns were selected.
         """
         self._predictor = predictor
-        set_coefficients(self, predictor)
-        set_selected_features(self, masks)
-        set_relevance(self, predictor)
+        self._set_coefficients(predictor)
+        selected = dict(zip(self.view_names_, masks, strict=True))
+        self.preparation_.mark_needed(selected)
+        self.selected_features_ = {
+            name: self.preparation_.expand(name, mask) for name, mask in selected.items()
+        }
+        self._set_relevance(predictor)
 
-    def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
-        """Return the warnings about this fit, as texts and categories."""
+    def _set_coefficients(self, predictor: Any) -> None:
+        """Set weights and intercepts, per unit of the input and per standard deviation."""
+        prep = self.preparation_
+        coefs, stds, intercept = predictor.coefficients()
+        center, spread = self._targets.units
+        scale = spread[:, None]
+        shift, self.coef_, self.coef_std_ = np.zeros(len(intercept)), {}, {}
+        self.coef_scaled_, self.coef_scaled_std_ = {}, {}
+        for name, coef, std in zip(self.view_names_, coefs, stds, strict=True):
+            self.coef_[name] = prep.coef_in_input_units(name, coef) * scale
+            self.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
+            # Prepared columns have standard deviation 1.
+            informative = ~prep.scaling_.constant_[name]
+            self.coef_scaled_[name] = prep.expand(name, coef * scale * informative)
+            self.coef_scaled_std_[name] = prep.expand(name, std * scale * informative)
+            shift = shift + prep.intercept_shift(name, coef)
+        self.intercept_scaled_ = intercept * spread + center
+        self.intercept_ = (intercept + shift) * spread + center
+
+    def _set_relevance(self, predictor: Any) -> None:
+        """Set what each view contributes to outputs and factors."""
+        names = self.view_names_
+        strength = predictor.output_signal.sum(axis=1)
+        total = strength.sum()
+        share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
+        self.view_relevance_ = {name: float(s) for name, s in zip(names, share, strict=True)}
+        by_factor = predictor.signal.T  # (K, M)
+        sums = by_factor.sum(axis=1, keepdims=True)
+        parts = np.divide(by_factor, sums, out=np.zeros_like(by_factor), where=sums > 0)
+        factors = [f"factor{k}" for k in range(len(parts))]
+        self.factor_relevance_ = pd.DataFrame(parts, index=factors, columns=names)
+        self.loadings_ = predictor.V
+        self.n_factors_ = int(predictor.V.shape[1])
+
+    def _convergence_warning(self) -> list[tuple[str, type[Warning]]]:
+        """Return the warning that the fit did not converge, with the settings that decide it."""
         if self.converged_:
             return []
-        return [(f"did not converge. Raise {self._stopping_settings()}.", NotConvergedWarning)]
+        settings = [
+            f"{name} (now {value})"
+            for name, value in self.get_params(deep=False).items()
+            if name in ("max_iter", "tol")
+        ]
+        return [(f"did not converge. Raise {' or '.join(settings)}.", NotConvergedWarning)]
 
-    def _stopping_settings(self) -> str:
-        """Return the settings that decide when a fit stops, with their values, for messages."""
-        return f"max_iter (now {self.max_iter})"
+    def _submodel(self, n_features: Any, budget: Any) -> Self:
+        """Return a submodel of a default fit as a fitted estimator."""
+        check_is_fitted(self)
+        call = f"submodel({n_features if budget is None else f'budget={budget}'})"
+        fit: DefaultFit | None = getattr(self, "_default_fit", None)
+        if fit is None:
+            again = "the number of features" if n_features is None else f"n_features={n_features}"
+            raise InputError(
+                f"{call}: a model folder has the model that was saved and not its submodels. Call "
+                f"submodel on the fitted model and save what it returns, or fit again with {again}."
+            )
+        path = self.sparsity_path_[self.sparsity_path_["step"] != "per view"].reset_index(drop=True)
+        submodel, asked, record = fit.find(n_features, budget, len(path))
+        made: Any = copy.copy(self)
+        made.n_features = asked
+        made.preparation_ = copy.copy(made.preparation_)
+        made.preparation_.scaling_ = copy.copy(made.preparation_.scaling_)
+        made._set_predictor(submodel.predictor, column_masks(submodel))
+        if record is not None:
+            path = pd.concat([path, fit.path_frame([record])], ignore_index=True)
+        selected = [row == submodel.row for row in range(len(path))]
+        made.sparsity_path_ = path.assign(selected=selected)
+        names = {
+            (view, str(name))
+            for view, mask in made.selected_features_.items()
+            for name in np.asarray(self.feature_names_[view])[mask]
+        }
+        sets = self.credible_sets_
+        listed = [pair in names for pair in zip(sets["view"], sets["feature"], strict=True)]
+        made.credible_sets_ = sets[listed].reset_index(drop=True)
+        return made
 
     # -- using -----------------------------------------------------------------------------
 
@@ -362,7 +333,7 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         return contributions(
             views,
             names,
-            {name: np.asarray(self.feature_names_[name])[columns[name]] for name in names},
+            prepared_names(self.feature_names_, self.preparation_),
             [self.coef_scaled_[name][:, columns[name]] for name in names],
             [self.coef_scaled_std_[name][:, columns[name]] for name in names],
             self.intercept_scaled_,
@@ -412,6 +383,30 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
         return None
 
     @property
+    def signal_shown_(self) -> bool:
+        """Whether held-out samples are evidence of signal with 95 % confidence (`signal_`)."""
+        return bool(self.signal_ > CONFIDENT)
+
+    @property
+    def factor_names_(self) -> list[str]:
+        """The three features that move each factor most, the strongest first.
+
+        The weights of a factor are those of the outputs, combined by its loadings.
+        """
+        by_factor = np.linalg.pinv(self.loadings_)  # (K, C)
+        strongest: list[list[tuple[float, str]]] = [[] for _ in by_factor]
+        for view in self.view_names_:
+            strength = np.abs(by_factor @ self.coef_scaled_[view])  # (K, D)
+            for k, row in enumerate(strength):
+                for d in np.argsort(-row, kind="stable")[:3]:
+                    if row[d] > 0:
+                        name = f"{view}:{self.feature_names_[view][d]}"
+                        strongest[k].append((-float(row[d]), name))
+        return [
+            ", ".join(name for _, name in sorted(pairs)[:3]) or "no feature" for pairs in strongest
+        ]
+
+    @property
     def covariate_coef_(self) -> Array:
         """Weights of the covariates that are regressed out, (n_outputs, q), per unit of each.
 
@@ -431,6 +426,49 @@ class BaldurBase(ExportMixin, TransformerMixin, BaseEstimator):
             for name in self.view_names_
         ]
         return np.asarray(np.sum(parts, axis=0))
+
+    def card(self, path: str | Path | None = None, **words: Any) -> Any:
+        """Return the printable model: what it is, its formula, and scorers in three languages.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            A folder to write ``card.md``, ``card.json`` and the scorers to.
+        **words
+            ``performance`` (a table with metric, estimate, low and high, or a dictionary of metric
+            to these three), ``intended_use``, ``not_for`` and ``classes`` (names of the classes).
+
+        Returns
+        -------
+        Card
+            With `markdown`, `json` and `write`.
+        """
+        from baldur.saving.card import make_card
+
+        made = make_card(self, **words)
+        if path is not None:
+            made.write(path)
+        return made
+
+    def to_onnx(self, path: str | Path | None = None) -> Path | OnnxModel:
+        """Return the model as ONNX in float64, for programs that run it without Python.
+
+        Inputs are ``x``, the selected features in the order of the metadata with NaN where missing,
+        and ``absent``, 1 where a sample has a missing view. Outputs are ``probabilities``, or
+        ``mean`` and ``std``.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to write.
+
+        Returns
+        -------
+        Path or OnnxModel
+            The file that was written; without a path, the content of the file as bytes.
+        """
+        content = OnnxModel(self.card().to_onnx(path))
+        return content if path is None else Path(path)
 
     def report(self, path: str | Path, X: Any = None, y: Any = None, **options: Any) -> Path:
         """Write one page about this model: what it found, its figures and a calculator.

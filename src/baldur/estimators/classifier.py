@@ -10,8 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.core.types import Array
-from baldur.estimators.base import BaldurBase, Training
-from baldur.estimators.submodel import DefaultModel
+from baldur.estimators.base import BaldurBase
+from baldur.estimators.default_fit import Training
 from baldur.estimators.targets import (
     ClassificationTargets,
     check_level,
@@ -144,7 +144,7 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         return tags
 
 
-class BaldurClassifier(DefaultModel, ClassifierBase):
+class BaldurClassifier(ClassifierBase):
     """Bayesian multi-view classifier with class probabilities, intervals and selected features.
 
     All views are projected into common latent factors by weights with two-way sparsity (over
@@ -157,14 +157,13 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
         Which columns of a 2-D `X` form which view: names, "gene_*", a regular expression, a
         `make_column_selector`, indices, a slice or a mask, see `MultiView.from_columns`. None for a
         `MultiView`, or to treat all columns as one view.
-    scale : {"clipped", "standard", "rank"}, default="clipped"
-        How columns are scaled. "standard": mean 0, standard deviation 1. "clipped": the same, but
+    preparation : Preparation or {"clipped", "standard", "rank"}, optional
+        What is learned about the columns before the model: filters, sites to align, covariates to
+        regress out, and scaling. It is a template that is cloned. A text says how columns are
+        scaled. "standard": mean 0, standard deviation 1. "clipped" (the default): the same, but
         held within 3 standard deviations and standardised again, so that no extreme cell decides.
-        "rank": normal scores. Columns of two values and genotypes are standardised always.
-    preparation : Preparation, optional
-        What is learned about the columns before the model, beyond scaling: filters, sites to align,
-        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
-        instead of the one above. Text and categories in a DataFrame are encoded without it.
+        "rank": normal scores. Columns of two values and genotypes are standardised always. Text and
+        categories in a DataFrame are encoded without it.
     n_factors : "auto" or int, default="auto"
         Latent factors behind several outputs (classes, or columns of a label matrix). "auto"
         selects the fewest whose held-out loss is within one standard error of the smallest, and has
@@ -251,9 +250,6 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
         The three strongest features of each factor.
     factor_path_ : DataFrame
         Held-out loss of every number of factors; empty for a single output.
-    sparsity_ : dict of str to float
-        Learned share of the features of each view that have an effect, averaged over the
-        spike-and-slab members; without such a member, the mean of `inclusion_probability_`.
     inclusion_probability_ : dict of str to ndarray
         Posterior inclusion probability of each feature, averaged over the spike-and-slab members;
         0 for features that were screened out. Without such a member, the stacking weight of the
@@ -285,8 +281,6 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
         that holds the effect with 95 % probability, if each selected feature stands for an effect
         of its own, with the smallest absolute correlation within the set. Empty where all
         features of the selected views were selected, and without a spike-and-slab member.
-    space_ : dict of str to str
-        Solver that was used for each view: "sample" or "feature".
     history_ : list of dict
         One record per iteration of each member of the ensemble, with the change of what it learns.
     n_iter_, converged_ : int, bool
@@ -311,7 +305,6 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
         self,
         views: Any = None,
         *,
-        scale: str = "clipped",
         preparation: Any = None,
         n_factors: Any = "auto",
         members: Sequence[str] = MEMBERS,
@@ -326,7 +319,6 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
         verbose: int = 0,
     ) -> None:
         self.views = views
-        self.scale = scale
         self.preparation = preparation
         self.n_factors = n_factors
         self.members = members
@@ -362,3 +354,45 @@ class BaldurClassifier(DefaultModel, ClassifierBase):
             Itself.
         """
         return self._fit(X, y, sample_weight, groups)
+
+    def submodel(
+        self, n_features: int | Mapping[str, int] | None = None, *, budget: float | None = None
+    ) -> BaldurClassifier:
+        """Return the largest submodel with at most `n_features` features, without fitting again.
+
+        It is the estimator that ``n_features=...`` in the constructor gives on the same data, with
+        the same predictions. It has the features that lead the submodel path of this fit, in the
+        views that this fit selected.
+
+        Parameters
+        ----------
+        n_features : int or dict of str to int, optional
+            Largest number of features. A category counts as one feature. 0 gives the base rate.
+            Each number up to 20 is available, then some up to 128, and all features of the
+            selected views; between two of them the smaller one is returned. A dict gives the
+            largest number of features of each view, 0 for views that are not named. It is
+            available for the first 64 columns of the submodel path, in the session in which the
+            model was fitted.
+        budget : float, optional
+            Instead of a number: the largest submodel that costs at most so much, for a model that
+            was fitted with `cost`.
+
+        Returns
+        -------
+        BaldurClassifier
+            A fitted estimator of the same class. Its `credible_sets_` are those that this fit has
+            for its features. It shares what does not differ with this one, so neither is to be
+            changed in place.
+
+        Examples
+        --------
+        >>> from baldur import BaldurClassifier
+        >>> from baldur.datasets import make_multiview
+        >>> sim = make_multiview(200, {"clinic": 10, "genes": 300}, informative={"clinic": 3},
+        ...                      random_state=0)
+        >>> model = BaldurClassifier().fit(sim.data, sim.target)
+        >>> small = model.submodel(2)
+        >>> sum(int(mask.sum()) for mask in small.selected_features_.values())
+        2
+        """
+        return self._submodel(n_features, budget)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.core.types import Array
+from baldur.core.types import Array, Mask
 from baldur.estimators.base import BaldurBase
-from baldur.estimators.submodel import DefaultModel
 from baldur.estimators.targets import (
     RegressionTargets,
     check_answer,
@@ -49,6 +48,10 @@ class RegressorBase(RegressorMixin, BaldurBase):
     def output_units(self) -> tuple[Array, Array]:
         """Mean and standard deviation of each outcome, by which outputs are standardised."""
         return self._targets.units
+
+    def _set_predictor(self, predictor: Any, masks: list[Mask]) -> None:
+        super()._set_predictor(predictor, masks)
+        self.noise_std_ = self._spread * np.sqrt(predictor.noise)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the predictive mean of each sample.
@@ -101,7 +104,7 @@ class RegressorBase(RegressorMixin, BaldurBase):
         return tags
 
 
-class BaldurRegressor(DefaultModel, RegressorBase):
+class BaldurRegressor(RegressorBase):
     """Bayesian multi-view regression with selection of features, factors and views.
 
     The model of `BaldurClassifier` with observed outputs y ~ N(eta, 1/psi), the noise precision
@@ -111,12 +114,9 @@ class BaldurRegressor(DefaultModel, RegressorBase):
     ----------
     views : dict of str to columns, optional
         Which columns of a 2-D `X` form which view. None for a `MultiView` or one view.
-    scale : {"clipped", "standard", "rank"}, default="clipped"
-        How columns are scaled; see `BaldurClassifier`.
-    preparation : Preparation, optional
-        What is learned about the columns before the model, beyond scaling: filters, sites to align,
-        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
-        instead of the one above. Text and categories in a DataFrame are encoded without it.
+    preparation : Preparation or {"clipped", "standard", "rank"}, optional
+        What is learned about the columns before the model, or how they are scaled; see
+        `BaldurClassifier`.
     n_factors : "auto" or int, default="auto"
         Latent factors behind several targets; "auto" selects the number that predicts held-out
         samples best.
@@ -158,9 +158,9 @@ class BaldurRegressor(DefaultModel, RegressorBase):
         As in `BaldurClassifier`; relevance adds outputs up in units of their standard deviations.
     factor_names_, factor_path_
         As in `BaldurClassifier`.
-    sparsity_, inclusion_probability_, sparsity_path_, stacking_weights_, signal_, signal_shown_
+    inclusion_probability_, sparsity_path_, stacking_weights_, signal_, signal_shown_
         As in `BaldurClassifier`.
-    cost_path_, credible_sets_, space_
+    cost_path_, credible_sets_
         As in `BaldurClassifier`.
     history_, n_iter_, converged_, preparation_
         As in `BaldurClassifier`.
@@ -181,7 +181,6 @@ class BaldurRegressor(DefaultModel, RegressorBase):
         self,
         views: Any = None,
         *,
-        scale: str = "clipped",
         preparation: Any = None,
         n_factors: Any = "auto",
         members: Sequence[str] = MEMBERS,
@@ -195,7 +194,6 @@ class BaldurRegressor(DefaultModel, RegressorBase):
         verbose: int = 0,
     ) -> None:
         self.views = views
-        self.scale = scale
         self.preparation = preparation
         self.n_factors = n_factors
         self.members = members
@@ -229,6 +227,21 @@ class BaldurRegressor(DefaultModel, RegressorBase):
         """
         return self._fit(X, y, sample_weight, groups)
 
-    def _set_predictor(self, predictor: Any, masks: list[NDArray[np.bool_]]) -> None:
-        super()._set_predictor(predictor, masks)
-        self.noise_std_ = self._spread * np.sqrt(predictor.noise)
+    def submodel(
+        self, n_features: int | Mapping[str, int] | None = None, *, budget: float | None = None
+    ) -> BaldurRegressor:
+        """Return the largest submodel with at most `n_features` features, without fitting again.
+
+        Parameters
+        ----------
+        n_features : int or dict of str to int, optional
+            Largest number of features, in all or of each view.
+        budget : float, optional
+            Instead of a number: the largest submodel that costs at most so much.
+
+        Returns
+        -------
+        BaldurRegressor
+            A fitted estimator; see `BaldurClassifier.submodel`.
+        """
+        return self._submodel(n_features, budget)

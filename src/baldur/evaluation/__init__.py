@@ -1,14 +1,14 @@
 """Evaluation: compare models by nested cross-validation, and judge held-out predictions.
 
-In: a `Design` (how models are compared), models, data and labels. `open_comparison` checks them
-and returns a `Comparison`; `run_comparison` runs its jobs; `nested_cv` does both.
+In: models, data and labels. `nested_cv` checks them and runs the comparison.
 Out: a `NestedResult`, from which all tables are computed with one bootstrap (for a label matrix a
 `MultilabelResult` with one for each label); or, from a predictions table of any model, an
 `Evaluation`.
 
-`run` runs and `job_store` stores jobs, `metric_table` has the table of metrics and tests between
-models, `selected_features` the selected features, `clinical` intervals, calibration, net benefit
-and subgroups, `added_value` what each view adds, and `validation` a frozen model on a new cohort.
+`design` has the options of a comparison and `splits` its folds; `run` makes and runs the `jobs`,
+whose results `job_store` holds; `selected_features` summarises what was selected, and `clinical`
+has intervals, calibration, net benefit and subgroups. `view_sets` and `view_differences` say what
+each view adds, and `validation` compares a new cohort with the training rows of a model.
 `results` has all tables by name, for files, figures and pages; `result_files` is their registry.
 
 It may import estimators, baselines, preparation and views; never saving, plots, study or report.
@@ -25,48 +25,39 @@ from baldur.evaluation.clinical import (
     calibration_measures,
     decision_curves,
     evaluate_predictions,
-    integrated_calibration_index,
     learning_curves,
     metric_differences,
     metric_intervals,
     net_benefit,
-    shift_prevalence,
     subgroup_measures,
     threshold_measures,
 )
-from baldur.evaluation.design import Design
-from baldur.evaluation.learning_curve import learning_curve, people_needed
+from baldur.evaluation.learning_curve import learning_curve
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model, SideBySide, known_models, make_model
 from baldur.evaluation.multilabel import MultilabelResult
-from baldur.evaluation.nested import added_value, fit_all_rows, nested_cv
-from baldur.evaluation.preview import Preview, preview
+from baldur.evaluation.nested import added_value, nested_cv
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.run import Progress
-from baldur.evaluation.selected_features import Stability, StabilityIndex
+from baldur.evaluation.selected_features import Stability
 from baldur.evaluation.validation import batch_drift
 
 __all__ = [
     "METRICS",
     "AddedValue",
-    "Design",
     "Evaluation",
     "Model",
     "MultilabelResult",
     "NestedResult",
-    "Preview",
     "Progress",
     "SideBySide",
     "Stability",
-    "StabilityIndex",
     "added_value",
     "batch_drift",
     "calibration_curves",
     "calibration_measures",
     "decision_curves",
     "evaluate_predictions",
-    "fit_all_rows",
-    "integrated_calibration_index",
     "known_models",
     "learning_curve",
     "learning_curves",
@@ -75,9 +66,6 @@ __all__ = [
     "metric_intervals",
     "nested_cv",
     "net_benefit",
-    "people_needed",
-    "preview",
-    "shift_prevalence",
     "subgroup_measures",
     "threshold_measures",
 ]

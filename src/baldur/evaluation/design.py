@@ -22,61 +22,13 @@ from baldur.preparation.covariates import sample_column
 from baldur.views import MultiView, as_multiview
 from baldur.views.labels import match_labels
 
+# The scheme that a column implies; the first that is given decides.
+_SCHEMES = {"split": "fixed", "sites": "leave-one-site-out", "groups": "grouped"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """How models are compared: the options of `nested_cv` that decide its figures.
-
-    Parameters
-    ----------
-    views : dict of str to columns, optional
-        Columns of each view when `X` is one matrix.
-    task : {"classification", "regression"}, default="classification"
-        What is predicted.
-    positive : label, optional
-        Positive class among two; default the last in sorted order. In a label matrix, what means
-        yes in every column where it is not obvious.
-    scheme : {"stratified", "grouped", "leave-one-site-out", "fixed"}, optional
-        Outer folds. Default: by what is given, of `split`, `sites`, `groups` in this order,
-        otherwise "stratified".
-    outer, inner : int, default=5
-        Number of folds.
-    repeats : int, default=1
-        How often the outer folds are drawn anew.
-    groups, sites : array-like of shape (n_samples,), optional
-        Groups never lie on both sides of a split, outer or inner. `sites` are left out one by one.
-    split : array-like of "train" and "test", optional
-        One fixed outer split.
-    preparation : Preparation, optional
-        Template of what every model learns from its training rows before anything else: filters,
-        sites to align, covariates to regress out. Features it leaves out count as not selected. An
-        estimator that has a preparation of its own is left as it is.
-    metrics : list of str, optional
-        Columns of the table, out of `baldur.evaluation.METRICS`; default all of the task.
-    select_by : str, optional
-        Metric of the inner folds, and of permutation tests; default "auc" or "r2".
-    permutations : int, default=0
-        Repeat everything with permuted labels this often, for a permutation test.
-    random_state : int, default=0
-        Seed of folds and models. One seed gives one result, whatever `n_jobs`.
-    train_share : float, default=1.0
-        Share of each outer fold's training rows to use, for a learning curve.
-    baseline_views : list of str, optional
-        Views that one has anyway. One model, BALDUR or else the first with all views, is then also
-        fitted on each view alone, on all but each, on these views, and on these and each other
-        view, so that `NestedResult.added_value` says what each view adds.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design
-    >>> from baldur.evaluation.design import open_comparison
-    >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
-    >>> design = Design(outer=3, repeats=2, groups=[i // 2 for i in range(60)])
-    >>> comparison = open_comparison(design, ["Dummy"], sim.data, sim.target)
-    >>> comparison.plan.scheme, len(comparison.folds)
-    ('grouped', 6)
-    """
+    """How models are compared: the options of `nested_cv` that decide its figures."""
 
     views: Mapping[str, Any] | None = None
     task: str = "classification"
@@ -99,20 +51,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A design applied to data: everything that a comparison of models needs, checked.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design
-    >>> from baldur.evaluation.design import open_comparison
-    >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
-    >>> comparison = open_comparison(Design(), ["Dummy", "Ridge logistic"], sim.data, sim.target)
-    >>> [model.name for model in comparison.models], comparison.metric
-    (['Dummy', 'Ridge logistic'], 'auc')
-    >>> comparison.n_features, comparison.n_classes
-    ({'a': 5, 'b': 10}, 2)
-    """
+    """A design applied to data: everything that a comparison of models needs, checked."""
 
     models: list[Model]  # The models, with the preparation of the design among their parameters
     data: MultiView  # The samples
@@ -166,18 +105,7 @@ class Comparison:
 
 
 def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
-    """Apply a design to data, and check everything before anything is fitted.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design
-    >>> from baldur.evaluation.design import open_comparison
-    >>> sim = make_multiview(60, {"a": 5, "b": 30}, random_state=0)
-    >>> comparison = open_comparison(Design(outer=3), ["Dummy"], sim.data, sim.target)
-    >>> len(comparison.folds)
-    3
-    """
+    """Apply a design to data, and check everything before anything is fitted."""
     if design.task not in ("classification", "regression"):
         raise InputError(f"task must be 'classification' or 'regression', but got {design.task!r}.")
     seed = design.random_state
@@ -215,33 +143,31 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
             raise InputError(
                 f"metric {name!r} cannot be used for this task; choose one of {legal}."
             )
-    plan = _plan(design, len(data))
-    return Comparison(
-        made,
-        data,
-        codes,
-        classes,
-        plan,
-        metric,
-        metrics,
-        design.permutations,
-        baseline,
-        design.preparation,
-        outcomes,
-    )
-
-
-def _plan(design: Design, n: int) -> FoldPlan:
-    given = {name: _column(getattr(design, name), n, name) for name in ("groups", "sites", "split")}
-    return FoldPlan(
-        scheme=design.scheme or _default_scheme(**given),
+    columns = {name: getattr(design, name) for name in ("split", "sites", "groups")}
+    columns = {name: _column(values, len(data), name) for name, values in columns.items()}
+    given = [scheme for name, scheme in _SCHEMES.items() if columns[name] is not None]
+    plan = FoldPlan(
+        scheme=design.scheme or [*given, "stratified"][0],
         outer=design.outer,
         inner=design.inner,
         repeats=design.repeats,
-        classification=design.task == "classification",
-        seed=int(design.random_state),
+        classification=classification,
+        seed=int(seed),
         train_share=float(design.train_share),
-        **given,
+        **columns,
+    )
+    return Comparison(
+        models=made,
+        data=data,
+        y=codes,
+        classes=classes,
+        plan=plan,
+        metric=metric,
+        metrics=metrics,
+        permutations=design.permutations,
+        baseline_views=baseline,
+        preparation=design.preparation,
+        outcomes=outcomes,
     )
 
 
@@ -251,14 +177,12 @@ def encode_labels(
     """Return class codes with the positive class last, and the classes; or the numbers and []."""
     values = np.asarray(y)
     if values.shape != (n,):
-        several = (
-            ""
-            if classification or values.ndim != 2
-            else (
+        several = ""
+        if not classification and values.ndim == 2:
+            several = (
                 " Several numeric outcomes are evaluated one at a time, as averages over different "
                 "units have no meaning."
             )
-        )
         raise InputError(
             f"y must have one value per sample ({n}), but its shape is {values.shape}.{several}"
         )
@@ -303,11 +227,3 @@ def _column(values: Any, n: int, what: str) -> np.ndarray | None:
     if pd.isna(found).any():
         raise InputError(f"{what} has missing values; fill them or leave these samples out.")
     return found.astype(str)
-
-
-def _default_scheme(groups: Any, sites: Any, split: Any) -> str:
-    if split is not None:
-        return "fixed"
-    if sites is not None:
-        return "leave-one-site-out"
-    return "stratified" if groups is None else "grouped"

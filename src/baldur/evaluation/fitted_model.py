@@ -15,7 +15,11 @@ import numpy as np
 import pandas as pd
 
 from baldur.baselines import BaselineEstimator
-from baldur.evaluation.selected_features import CORRELATION_COLUMNS, feature_correlations
+from baldur.evaluation.selected_features import (
+    CORRELATION_COLUMNS,
+    concatenated,
+    feature_correlations,
+)
 from baldur.views import MultiView
 
 
@@ -95,13 +99,8 @@ def read_selection(estimator: Any, mv: MultiView) -> dict[str, np.ndarray]:
 
 
 def _read_weights(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarray]:
-    """Return the weights of every view as features by outputs, or {} for a model without."""
-    kept = getattr(estimator, "lasso_features_", None)
-    return _orient(getattr(estimator, "coef_", None), widths, kept)
-
-
-def _orient(coef: Any, widths: dict[str, int], kept: Any) -> dict[str, np.ndarray]:
-    """Weights of every view as features by outputs; empty where their layout is unknown."""
+    """Return the weights of every view as features by outputs; empty where there are none."""
+    coef, kept = getattr(estimator, "coef_", None), getattr(estimator, "lasso_features_", None)
     if not isinstance(coef, dict) or any(v not in coef for v in widths):
         return {}
     arrays = {v: np.asarray(coef[v], dtype=float) for v in widths}
@@ -126,10 +125,6 @@ MOST = 30
 """Features a picture of correlations can show."""
 
 
-def _listed(selection: pd.DataFrame) -> pd.DataFrame:
-    return selection[selection["feature"] != "*"]
-
-
 def selected_correlations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
     """Return correlations of the features that each model selects in at least half of the folds.
 
@@ -137,27 +132,21 @@ def selected_correlations(selection: pd.DataFrame, data: MultiView) -> pd.DataFr
     view_a, feature_a, view_b, feature_b, correlation.
     """
     parts = []
-    often = _listed(selection)
+    often = selection[selection["feature"] != "*"]
     often = often[often["frequency"].astype(float) >= HALF].drop_duplicates(
         ["model", "view", "feature"]
     )
-    for model, mine in often.groupby("model", sort=False):
-        size = mine["mean_weight"].astype(float).abs().fillna(0.0).to_numpy()
-        order = np.lexsort((-size, -mine["frequency"].to_numpy(dtype=float)))[:MOST]
-        kept = mine.iloc[np.sort(order)]
+    for model, part in often.groupby("model", sort=False):
+        size = part["mean_weight"].astype(float).abs().fillna(0.0).to_numpy()
+        order = np.lexsort((-size, -part["frequency"].to_numpy(dtype=float)))[:MOST]
+        kept = part.iloc[np.sort(order)]
         pairs = [
             (view, str(feature))
             for view in data.view_names
             for feature in kept.loc[kept["view"] == view, "feature"]
         ]
-        made = feature_correlations(data, pairs)
-        made.insert(0, "model", model)
-        parts.append(made)
-    return (
-        pd.concat(parts, ignore_index=True)
-        if parts
-        else pd.DataFrame(columns=["model", *CORRELATION_COLUMNS])
-    )
+        parts.append(feature_correlations(data, pairs).assign(model=model))
+    return concatenated(parts, ["model", *CORRELATION_COLUMNS])[["model", *CORRELATION_COLUMNS]]
 
 
 def feature_locations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
@@ -167,8 +156,8 @@ def feature_locations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
         info = data.view(view).feature_info
         if info is None:
             continue
-        wanted = _listed(selection)
-        names = pd.Index(wanted.loc[wanted["view"] == view, "feature"].astype(str).unique())
+        rows = (selection["view"] == view) & (selection["feature"] != "*")
+        names = pd.Index(selection.loc[rows, "feature"].astype(str).unique())
         if not len(names):
             continue
         at = pd.Index(data.view(view).feature_names.astype(str)).get_indexer(names)
@@ -178,9 +167,7 @@ def feature_locations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
         part.insert(0, "feature", names[at >= 0])
         part.insert(0, "view", view)
         parts.append(part)
-    if not parts:
-        return pd.DataFrame(columns=["view", "feature"])
-    return pd.concat(parts, ignore_index=True)
+    return concatenated(parts, ["view", "feature"])
 
 
 def image_grids(data: MultiView) -> dict[str, dict[str, Any]]:

@@ -147,12 +147,6 @@ def libraries() -> dict[str, str]:
 
     The version of this package has a hash of its source files, so that results of other code are
     computed again. What a class of somebody else runs is not known but for its name and parameters.
-
-    Examples
-    --------
-    >>> from baldur.evaluation.job_store import libraries
-    >>> list(libraries())
-    ['baldur', 'scikit-learn', 'numpy', 'scipy', 'torch', 'gpytorch', 'python']
     """
     return {
         "baldur": f"{baldur.__version__}+{package_hash(Path(baldur.__file__).parent)}",
@@ -201,11 +195,6 @@ class Fingerprint:
         """Return the hash of the samples with some of the views, by default all."""
         chosen = self._views if views is None else {name: self._views[name] for name in views}
         return hashlib.sha256(json.dumps([self._samples, *chosen.items()]).encode()).hexdigest()
-
-
-def fingerprint(mv: MultiView) -> str:
-    """Return a hash of names and cells of all views."""
-    return Fingerprint(mv).of()
 
 
 def _view_hash(view: View) -> str:

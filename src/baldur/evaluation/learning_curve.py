@@ -76,21 +76,7 @@ def run_learning_curve(
     full: NestedResult | None = None,
     **how: Any,
 ) -> pd.DataFrame:
-    """Score the models of a comparison on subsets of the training people.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design
-    >>> from baldur.evaluation.design import open_comparison
-    >>> from baldur.evaluation.learning_curve import run_learning_curve
-    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
-    >>> design = Design(outer=2, inner=2, select_by="log_loss")
-    >>> comparison = open_comparison(design, {"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target)
-    >>> found = run_learning_curve(comparison, shares=[0.5, 0.75])
-    >>> found[["metric", "people"]].to_numpy().tolist()
-    [['log_loss', 20.5], ['log_loss', 30.5], ['log_loss', 40.0]]
-    """
+    """Score the models of a comparison on subsets of the training people."""
     for share in shares:
         if not 0 < share < 1:
             raise InputError(f"shares must lie between 0 and 1, but got {share!r}.")
@@ -123,33 +109,11 @@ def _split_keywords(keywords: dict[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 
 def people_needed(result: NestedResult) -> pd.DataFrame:
-    """Give the closed-form minimum numbers of people for each model of a comparison.
+    """Return the closed-form minimum numbers of people for each model of a comparison.
 
     They are for a regression without penalty that discriminates as well as the model did, on all
     candidate columns, and on as many as the model selected (which is fewer than it chose from, so
-    that this number is too low).
-
-    Parameters
-    ----------
-    result : NestedResult
-
-    Returns
-    -------
-    DataFrame
-        model, candidates ("all" or "selected"), parameters, criterion, people, meaning, note; one
-        row with a note where the closed forms do not apply.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import nested_cv, people_needed
-    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
-    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
-    >>> needed = people_needed(result).set_index("criterion")
-    >>> needed["parameters"].to_dict()
-    {'shrinkage': 15, 'optimism': 15, 'risk': 15, 'all': 15}
-    >>> bool(needed.loc["all", "people"] > 80)
-    True
+    that this number is too low). Where no such regression can be fitted, a note says so.
     """
     table = result.table()
     rows = []
@@ -180,6 +144,12 @@ def people_needed(result: NestedResult) -> pd.DataFrame:
 
 
 def _criteria(result: NestedResult, record: dict[Any, Any], parameters: int) -> pd.DataFrame:
+    people = len(result.truth)
+    if parameters >= people:
+        raise InputError(
+            f"A regression without penalty cannot be fitted to {parameters:,} features of "
+            f"{people:,} people, so that there is no minimum sample size."
+        )
     if not result.classes:
         return minimum_people_regression(parameters, float(record["r2_pooled"]))
     if len(result.classes) > 2:

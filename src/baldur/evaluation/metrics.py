@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -31,6 +32,11 @@ class Predicted:
     proba: np.ndarray | None = None  # (n, C); Class probabilities
     margin: np.ndarray | None = None  # (n,) or (n, C), optional
     n_classes: int = 2  # 0 in regression
+
+    @property
+    def has_proba(self) -> bool:
+        """Whether there are probabilities, all of them finite."""
+        return self.proba is not None and bool(np.isfinite(self.proba).all())
 
     def take(self, rows: np.ndarray) -> Predicted:
         """Return some of the rows."""
@@ -55,6 +61,7 @@ class Metric:
     compute: Callable[[Predicted, np.ndarray], np.ndarray]
     classification: bool = True
     greater_is_better: bool = True
+    of_proba: bool = False  # Undefined without probabilities
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
@@ -87,37 +94,23 @@ def balanced_accuracy(p: Predicted, weights: np.ndarray) -> np.ndarray:
     return _mean_where(shares, [c > 0 for c in counts])
 
 
-def _by_class(p: Predicted, weights: np.ndarray, which: str) -> np.ndarray:
+def by_class(p: Predicted, weights: np.ndarray, which: str) -> np.ndarray:
     """Precision, recall or F1 of the positive class, or the mean over classes present.
 
-    NaN where it would be zero divided by zero: nothing is positive, or nothing is called so. Such a
-    class is left out of the mean over classes.
+    Precision is the share of the predicted positives that are positive, recall the share of the
+    positive rows that are predicted positive, and F1 their harmonic mean. NaN where it would be
+    zero divided by zero; such a class is left out of the mean over classes.
     """
     classes = [1] if p.n_classes == 2 else np.unique(p.truth).tolist()
-    found, present = [], []
+    values, present = [], []
     for c in classes:
         predicted, true = p.label == c, p.truth == c
         hits = weights @ (predicted & true).astype(float)
         n_called, n_true = weights @ predicted.astype(float), weights @ true.astype(float)
         below = {"precision": n_called, "recall": n_true, "f1": (n_called + n_true) / 2}[which]
-        found.append(_ratio(hits, below))
+        values.append(_ratio(hits, below))
         present.append((n_true > 0) & (below > 0))
-    return found[0] if p.n_classes == 2 else _mean_where(found, present)
-
-
-def precision(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Share of the predicted positives that are positive; undefined without predicted positives."""
-    return _by_class(p, weights, "precision")
-
-
-def recall(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Share of the positive rows that are predicted positive; undefined without positive rows."""
-    return _by_class(p, weights, "recall")
-
-
-def f1(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Harmonic mean of precision and recall."""
-    return _by_class(p, weights, "f1")
+    return values[0] if p.n_classes == 2 else _mean_where(values, present)
 
 
 def weighted_auc(values: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -153,15 +146,9 @@ def auc(p: Predicted, weights: np.ndarray) -> np.ndarray:
     return _mean_where(found, [np.isfinite(f) for f in found])
 
 
-def _has_proba(p: Predicted) -> bool:
-    return p.proba is not None and bool(np.isfinite(p.proba).all())
-
-
 def log_loss(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Mean of -ln of the probability given to the true class."""
-    if p.proba is None or not _has_proba(p):
-        return np.full(len(weights), np.nan)
-    given = p.proba[np.arange(len(p.truth)), p.truth]
+    given = np.asarray(p.proba)[np.arange(len(p.truth)), p.truth]
     return _mean(weights, -np.log(np.clip(given, PROBABILITY_FLOOR, 1.0)))
 
 
@@ -170,11 +157,10 @@ def brier(p: Predicted, weights: np.ndarray) -> np.ndarray:
 
     For two classes this is the mean of (p - y)^2.
     """
-    if p.proba is None or not _has_proba(p):
-        return np.full(len(weights), np.nan)
-    hit = np.zeros_like(p.proba)
+    proba = np.asarray(p.proba)
+    hit = np.zeros_like(proba)
     hit[np.arange(len(p.truth)), p.truth] = 1.0
-    return _mean(weights, 0.5 * np.sum((p.proba - hit) ** 2, axis=1))
+    return _mean(weights, 0.5 * np.sum((proba - hit) ** 2, axis=1))
 
 
 def calibration(p: Predicted, weights: np.ndarray) -> np.ndarray:
@@ -183,12 +169,11 @@ def calibration(p: Predicted, weights: np.ndarray) -> np.ndarray:
     Two classes are judged by the probability of the positive class, more by that of the class
     predicted.
     """
-    if p.proba is None or not _has_proba(p):
-        return np.full(len(weights), np.nan)
-    if p.proba.shape[1] == 2:
-        predicted, hit = p.proba[:, 1], p.truth == 1
+    proba = np.asarray(p.proba)
+    if proba.shape[1] == 2:
+        predicted, hit = proba[:, 1], p.truth == 1
     else:
-        predicted, hit = p.proba.max(axis=1), p.truth == p.proba.argmax(axis=1)
+        predicted, hit = proba.max(axis=1), p.truth == proba.argmax(axis=1)
     bins = np.minimum((predicted * N_BINS).astype(int), N_BINS - 1)
     gaps = (predicted - hit)[:, None] * (bins[:, None] == np.unique(bins))
     return _ratio(np.abs(weights @ gaps).sum(axis=1), weights.sum(axis=1))
@@ -232,13 +217,13 @@ def _covariance(weights: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray
 METRICS: dict[str, Metric] = {
     "accuracy": Metric("Accuracy", accuracy),
     "balanced_accuracy": Metric("Balanced accuracy", balanced_accuracy),
-    "precision": Metric("Precision", precision),
-    "recall": Metric("Recall", recall),
-    "f1": Metric("F1", f1),
+    "precision": Metric("Precision", partial(by_class, which="precision")),
+    "recall": Metric("Recall", partial(by_class, which="recall")),
+    "f1": Metric("F1", partial(by_class, which="f1")),
     "auc": Metric("AUC", auc),
-    "log_loss": Metric("Log-loss", log_loss, greater_is_better=False),
-    "brier": Metric("Brier", brier, greater_is_better=False),
-    "calibration": Metric("Calibration error", calibration, greater_is_better=False),
+    "log_loss": Metric("Log-loss", log_loss, greater_is_better=False, of_proba=True),
+    "brier": Metric("Brier", brier, greater_is_better=False, of_proba=True),
+    "calibration": Metric("Calibration error", calibration, greater_is_better=False, of_proba=True),
     "r2": Metric("R2", r2, classification=False),
     "rmse": Metric("RMSE", rmse, classification=False, greater_is_better=False),
     "mae": Metric("MAE", mae, classification=False, greater_is_better=False),
@@ -261,6 +246,8 @@ def scores(name: str, predicted: Predicted, weights: np.ndarray) -> np.ndarray:
     if metric is None or not fits:
         legal = default_metrics(predicted.n_classes > 0)
         raise InputError(f"metric {name!r} cannot be used for this task; choose one of {legal}.")
+    if metric.of_proba and not predicted.has_proba:
+        return np.full(len(weights), np.nan)
     return metric.compute(predicted, weights)
 
 

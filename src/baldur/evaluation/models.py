@@ -50,10 +50,8 @@ class SideBySide(SaveMixin, MetaEstimatorMixin, BaseEstimator):
         Cloned before it is fitted.
     views : dict of str to columns, optional
         Columns of each view when ``X`` is one matrix.
-    scale : {"clipped", "standard", "rank"}, default="clipped"
-        How columns are scaled, as in `BaldurClassifier`.
-    preparation : Preparation, optional
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
+    preparation : Preparation or {"clipped", "standard", "rank"}, optional
+        What is learned about the columns, or how they are scaled, as in `BaldurClassifier`.
 
     Attributes
     ----------
@@ -77,18 +75,15 @@ class SideBySide(SaveMixin, MetaEstimatorMixin, BaseEstimator):
 
     coef_on_prepared = True
 
-    def __init__(
-        self, estimator: Any, views: Any = None, scale: str = "clipped", preparation: Any = None
-    ) -> None:
+    def __init__(self, estimator: Any, views: Any = None, preparation: Any = None) -> None:
         self.estimator = estimator
         self.views = views
-        self.scale = scale
         self.preparation = preparation
 
     def fit(self, X: Any, y: Any) -> SideBySide:
         """Learn from `X` (a `MultiView` or a matrix) and `y`."""
         mv = as_multiview(X, self.views, estimator_name="SideBySide")
-        self.preparation_ = preparation_for(self.preparation, self.scale)
+        self.preparation_ = preparation_for(self.preparation)
         prepared = self.preparation_.fit_transform(mv)
         self.view_names_ = list(mv.view_names)
         self.estimator_ = clone(self.estimator).fit(self._matrix(prepared), y)
@@ -286,7 +281,8 @@ def known_models(classification: bool = True) -> list[str]:
     >>> "Ridge logistic" in known_models(), "Ridge logistic" in known_models(classification=False)
     (True, False)
     """
-    baselines = [n for n, e in BASELINES.items() if classification or e.regressor is not None]
+    task = "classifier" if classification else "regressor"
+    baselines = [name for name, entry in BASELINES.items() if getattr(entry, task) is not None]
     return [*OURS, *baselines]
 
 
@@ -356,11 +352,11 @@ def make_model(
     wanted = default if grid is None or isinstance(grid, str) else grid
     fixed = dict(settings or {})
     wrapped = isinstance(estimator, SideBySide)
-    wanted = {_name(k, wrapped): list(v) for k, v in wanted.items()}
-    fixed = {_name(k, wrapped): v for k, v in fixed.items()}
+    legal = estimator.get_params(deep=True)
+    wanted = {_parameter(k, wrapped, legal): list(v) for k, v in wanted.items()}
+    fixed = {_parameter(k, wrapped, legal): v for k, v in fixed.items()}
     # A setting given once is not searched.
     wanted = {k: v for k, v in wanted.items() if k not in fixed}
-    legal = estimator.get_params(deep=True)
     for key in (*wanted, *fixed):
         if key not in legal:
             short = [_bare(k) for k in legal if _bare(k).partition("__")[0] not in _NOT_SETTINGS]
@@ -378,8 +374,8 @@ def make_model(
         )
     made = clone(estimator).set_params(**fixed)
     searched = {*wanted, *fixed}
-    if scale is not None and made.get_params(deep=False).get("scale") in SCALES:
-        made.set_params(**{} if "scale" in searched else {"scale": scale})
+    if scale is not None and not {"scale", "preparation"} & searched:
+        _set_scale(made, scale)
     search = {k: v for k, v in search.items() if k not in searched}
     if views is None:
         return Model(name, made, wanted, search)
@@ -395,7 +391,21 @@ def name_with_views(name: str, views: Sequence[str]) -> str:
     return f"{name} ({', '.join(views)})"
 
 
-def _name(key: str, wrapped: bool) -> str:
+def _set_scale(estimator: Any, scale: str) -> None:
+    """Set how columns are scaled, unless a template of the preparation says it."""
+    parameters = estimator.get_params(deep=False)
+    if parameters.get("scale") in SCALES:
+        estimator.set_params(scale=scale)
+    elif "preparation" in parameters and takes_views(estimator):
+        template = parameters["preparation"]
+        found = scale if template is None else preparation_for(template, scale)
+        estimator.set_params(preparation=found)
+
+
+def _parameter(key: str, wrapped: bool, legal: Mapping[str, Any]) -> str:
+    """Return the parameter that a setting of a study names; "scale" is one of `preparation`."""
+    if key == "scale" and not wrapped and key not in legal:
+        return "preparation"
     return f"estimator__{key}" if wrapped and not key.startswith("estimator__") else key
 
 
@@ -404,17 +414,7 @@ def _bare(key: str) -> str:
 
 
 def make_models(models: Any, classification: bool = True) -> list[Model]:
-    """Build the models of a comparison from names, estimators or grids.
-
-    Examples
-    --------
-    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    >>> from baldur.evaluation.models import make_models
-    >>> models = make_models({"Dummy": None, "Ridge logistic": {"C": [0.1, 1.0]},
-    ...                       "LDA": LinearDiscriminantAnalysis()})
-    >>> [(model.name, len(model.settings())) for model in models]
-    [('Dummy', 1), ('Ridge logistic', 2), ('LDA', 1)]
-    """
+    """Build the models of a comparison from names, estimators or grids."""
     if isinstance(models, str):
         models = [models]
     if not isinstance(models, Mapping):
@@ -440,7 +440,8 @@ def _from_pair(name: str, given: Any, classification: bool) -> Model:
     if given is None or isinstance(given, (Mapping, str)):
         return make_model(name, grid=given, classification=classification)
     if isinstance(given, Entry):
-        return make_model(name, estimator=given.make(), grid=given.grid)
+        estimator = given.make(classification=classification)
+        return make_model(name, estimator=estimator, grid=given.grid)
     if isinstance(given, tuple):
         if len(given) != 2:
             raise InputError(f"Model {name!r}: a tuple must be (estimator, grid).")

@@ -67,9 +67,35 @@ def nested_cv(
     progress : callable, optional
         Called with a `Progress` after every job.
     **design
-        How models are compared, as in `Design`: `views`, `task`, `positive`, `scheme`, `outer`,
-        `inner`, `repeats`, `groups`, `sites`, `split`, `preparation`, `metrics`, `select_by`,
-        `permutations`, `random_state`, `train_share` and `baseline_views`.
+        How models are compared:
+
+        - `views`, dict of str to columns: columns of each view when `X` is one matrix.
+        - `task`, "classification" (the default) or "regression".
+        - `positive`: positive class among two; default the last in sorted order. In a label matrix,
+          what means yes in every column where it is not obvious.
+        - `scheme` of the outer folds: "stratified", "grouped", "leave-one-site-out" or "fixed".
+          Default: by what is given, of `split`, `sites`, `groups` in this order, otherwise
+          "stratified".
+        - `outer`, `inner`: numbers of folds; default 5.
+        - `repeats`: how often the outer folds are drawn anew; default 1.
+        - `groups`, `sites`, arrays of shape (n_samples,): groups never lie on both sides of a
+          split, outer or inner; sites are left out one by one.
+        - `split`, array of "train" and "test": one fixed outer split.
+        - `preparation`: template of what every model learns from its training rows before anything
+          else: filters, sites to align, covariates to regress out. Features it leaves out count as
+          not selected. An estimator that has a preparation of its own is left as it is.
+        - `metrics`, list of str: columns of the table, out of `baldur.evaluation.METRICS`; default
+          all of the task.
+        - `select_by`: metric of the inner folds, and of permutation tests; default "auc" or "r2".
+        - `permutations`: repeat everything with permuted labels this often, for a permutation
+          test; default 0.
+        - `random_state`: seed of folds and models; default 0. One seed gives one result, whatever
+          `n_jobs`.
+        - `train_share`: share of each outer fold's training rows to use; default 1.0.
+        - `baseline_views`, list of str: views that one has anyway. One model, BALDUR or else the
+          first with all views, is then also fitted on each view alone, on all but each, on these
+          views, and on these and each other view, so that `NestedResult.added_value` says what each
+          view adds.
 
     Returns
     -------
@@ -112,21 +138,7 @@ def run_comparison(
     shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> NestedResult | MultilabelResult:
-    """Run the nested cross-validation of a comparison with one or several outcomes.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design
-    >>> from baldur.evaluation.design import open_comparison
-    >>> from baldur.evaluation.nested import run_comparison
-    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
-    >>> models = {"Ridge logistic": {"C": [0.1]}}
-    >>> comparison = open_comparison(Design(outer=2, inner=2), models, sim.data, sim.target)
-    >>> result = run_comparison(comparison)
-    >>> result.predictions.shape[0], result.settings["value"].tolist()
-    (80, [0.1, 0.1])
-    """
+    """Run the nested cross-validation of a comparison with one or several outcomes."""
     if shard is not None and store is None:
         raise InputError("shard needs store, the folder that all shards share.")
     part = None if shard is None else Shard.of(shard)
@@ -143,38 +155,10 @@ def fit_all_rows(
     n_jobs: int = 1,
     progress: Callable[[Progress], None] | None = None,
 ) -> tuple[Any, dict[str, Any]]:
-    """Select a model's setting on inner folds of all rows, and fit it on all rows.
+    """Return a model (default the first) fitted on all rows, and its setting.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        As `open_comparison` returns it.
-    model : str, optional
-        Name of one of its models; default the first.
-    n_jobs : int, default=1
-        Processes.
-    progress : callable, optional
-        Called with a `Progress` after every job.
-
-    Returns
-    -------
-    estimator : fitted estimator
-        It predicts class codes, which are positions in `comparison.classes`, or 0 and 1 for each
-        of `comparison.outcomes`.
-    setting : dict
-        The selected setting.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, fit_all_rows
-    >>> from baldur.evaluation.design import open_comparison
-    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
-    >>> models = {"Ridge logistic": {"C": [0.01, 0.1]}}
-    >>> comparison = open_comparison(Design(inner=2), models, sim.data, sim.target)
-    >>> model, setting = fit_all_rows(comparison)
-    >>> list(setting), model.predict(sim.data).shape
-    (['C'], (80,))
+    The setting is selected on inner folds of all rows. The model predicts class codes, which are
+    positions in `comparison.classes`, or 0 and 1 for each of `comparison.outcomes`.
     """
     chosen = comparison.model(model)
     if comparison.outcomes and not chosen.joint:

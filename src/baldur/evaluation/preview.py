@@ -39,42 +39,15 @@ _LEAST_ROWS = 12
 
 @dataclass
 class Preview:
-    """The jobs of a comparison and its estimated time.
+    """The jobs of a comparison and its estimated time."""
 
-    Attributes
-    ----------
-    scheme : str
-        How outer folds are made.
-    folds : list of Fold
-        The outer folds.
-    n_inner : int
-        Inner folds of the first outer fold.
-    jobs, fits : dict of str to int
-        Jobs and single fits of every model.
-    seconds : dict of str to float
-        Time of one fit of every model, where it was tried.
-    failures : dict of str to str
-        Models whose trial failed, and why.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, preview
-    >>> from baldur.evaluation.design import open_comparison
-    >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
-    >>> comparison = open_comparison(Design(permutations=9), ["Dummy"], sim.data, sim.target)
-    >>> found = preview(comparison)
-    >>> found.scheme, found.jobs
-    ('stratified', {'Dummy': 50})
-    """
-
-    scheme: str
+    scheme: str  # How outer folds are made
     folds: list[Fold]
-    n_inner: int
-    jobs: dict[str, int]
-    fits: dict[str, int]
-    seconds: dict[str, float] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
+    n_inner: int  # Inner folds of the first outer fold
+    jobs: dict[str, int]  # Jobs of every model
+    fits: dict[str, int]  # Single fits of every model
+    seconds: dict[str, float] = field(default_factory=dict)  # Of one fit, where it was tried
+    failures: dict[str, str] = field(default_factory=dict)  # Models whose trial failed, and why
 
     def total_seconds(self, n_jobs: int) -> float | None:
         """Estimate the time of the whole, or None where no model was tried with success."""
@@ -86,36 +59,8 @@ class Preview:
 def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> Preview:
     """Count the jobs of a comparison, and estimate its time from trial fits.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        As `open_comparison` returns it.
-    trial : bool, default=False
-        Fit the first and the last setting of every model a few times, on some of the rows and
-        columns, to estimate the time.
-    parts : int, default=0
-        How often the comparison is repeated on parts of the training rows, for a learning curve.
-
-    Returns
-    -------
-    Preview
-
-    Raises
-    ------
-    InputError
-        Where the folds cannot be made.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import Design, preview
-    >>> from baldur.evaluation.design import open_comparison
-    >>> sim = make_multiview(60, {"a": 5, "b": 10}, random_state=0)
-    >>> models = {"Dummy": None, "Ridge logistic": {"C": [0.1, 1.0]}}
-    >>> comparison = open_comparison(Design(outer=5, inner=3), models, sim.data, sim.target)
-    >>> found = preview(comparison)
-    >>> found.fits
-    {'Dummy': 5, 'Ridge logistic': 35}
+    `parts` is how often it is repeated on parts of the training rows, for a learning curve. A trial
+    fits the first and the last setting of every model a few times, on some rows and columns.
     """
     folds = comparison.folds
     inner = [comparison.plan.inner_folds(comparison.y, fold) for fold in folds]
@@ -129,14 +74,14 @@ def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> P
         fits[model.name] = times * runs * sum(tried * len(pairs) + 1 for pairs in inner)
         if needs_platt(model.estimator, comparison.n_classes):
             fits[model.name] += times * (1 + parts) * sum(len(pairs) for pairs in inner)
-    found = Preview(comparison.plan.scheme, folds, len(inner[0]), jobs, fits)
+    plan = Preview(comparison.plan.scheme, folds, len(inner[0]), jobs, fits)
     if trial:
-        _try_models(comparison, folds[0], inner[0][0], found)
-    return found
+        _try_models(comparison, folds[0], inner[0][0], plan)
+    return plan
 
 
 def _try_models(
-    comparison: Comparison, fold: Fold, inner: tuple[np.ndarray, np.ndarray], found: Preview
+    comparison: Comparison, fold: Fold, inner: tuple[np.ndarray, np.ndarray], plan: Preview
 ) -> None:
     for model in comparison.models:
         # Where a grid is searched, nearly all fits are those of the search.
@@ -145,17 +90,17 @@ def _try_models(
         rows = len(inner[0]) if searching else len(fold.train)
         seed = seed_of(comparison, model, 0, fold)
         try:
-            own = replace(comparison, data=comparison.data_of(model))
+            part = replace(comparison, data=comparison.data_of(model))
             if outcomes_of(comparison, model) != [ALL]:
-                own = own.one_outcome(0)
+                part = part.one_outcome(0)
             # Grids are written from one extreme to the other, often in powers, and strong
             # penalties are fast: the time of a middle one is about their geometric mean.
             ends = [settings[0], settings[-1]] if searching else settings
-            made = [model.make(one, seed, searching=searching) for one in ends]
-            seconds = [_estimate(own, estimator, inner, rows) for estimator in made]
-            found.seconds[model.name] = float(np.exp(np.mean(np.log(seconds))))
+            estimators = [model.make(setting, seed, searching=searching) for setting in ends]
+            seconds = [_estimate(part, estimator, inner, rows) for estimator in estimators]
+            plan.seconds[model.name] = float(np.exp(np.mean(np.log(seconds))))
         except Exception as error:  # a model may fail in any way; that is what is asked here
-            found.failures[model.name] = " ".join(str(error).split()) or type(error).__name__
+            plan.failures[model.name] = " ".join(str(error).split()) or type(error).__name__
 
 
 def _estimate(

@@ -1,6 +1,7 @@
 """run_jobs: the jobs of a comparison, and their results gathered by model and fold.
 
-Jobs are run in two rounds: the first scores every setting on the inner folds, the second fits the
+Models are run in the order listed, or together where workers outnumber their folds. The jobs of a
+model come in two rounds: the first scores every setting on the inner folds, the second fits the
 selected settings. One job of every model is run before all others, so that the time left can be
 estimated from the start.
 
@@ -17,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
 from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
@@ -267,7 +269,7 @@ def search_on_all_rows(
     run = _Run(comparison, runner, None, on_progress)
     results = run.start()
     run.progress._expect(model.name, "setting", len(settings))
-    jobs = run.setting_jobs(Task(model, 0, comparison.y, whole_sample(comparison)))
+    jobs = run.first_jobs(Task(model, 0, comparison.y, whole_sample(comparison)))
     with share_data(comparison.data) as shared:
         run.do(jobs, shared, results)
     best = run.best_setting(jobs, results)
@@ -315,31 +317,41 @@ class _Run:
     def both_rounds(self, tasks: Sequence[Task], shared: SharedData | None) -> Results:
         """Select settings and fit them; without data, take all results from the store."""
         results = self.start()
-        searches: dict[int, list[Job]] = {}
-        final: dict[int, Job] = {}
-        for i, task in enumerate(tasks):
-            settings = task.model.settings()
+        for task in tasks:
             if task.searched:
-                searches[i] = self.setting_jobs(task)
-                self.progress._expect(task.model.name, "setting", len(settings))
-            else:
-                final[i] = self.final_job(task, settings[0])
+                self.progress._expect(task.model.name, "setting", len(task.model.settings()))
             self.progress._expect(task.model.name, "final", 1)
-        jobs = [job for i in range(len(tasks)) for job in searches.get(i) or [final[i]]]
+        parts = [list(part) for _, part in groupby(tasks, key=lambda task: task.model.name)]
         # One job of every model comes first, so that the time left can be estimated.
-        first = {job.task.model.name: job for job in reversed(jobs)}
-        self.do([*reversed(first.values()), *jobs], shared, results)
-        best = {i: self.best_setting(searched, results) for i, searched in searches.items()}
-        for i, setting in best.items():
-            name = tasks[i].model.name
-            failed = any(name in one.failures for one in _concerned(tasks[i], results))
-            if setting is None or failed:
+        ahead = [self.first_jobs(part[0])[0] for part in parts]
+        if any(len(part) < self.runner.n_jobs for part in parts):
+            parts = [list(tasks)]
+        final: list[Job] = []
+        for part in parts:
+            first = [self.first_jobs(task) for task in part]
+            self.do([*ahead, *(job for jobs in first for job in jobs)], shared, results)
+            ahead = []
+            final += self._second_round(part, first, shared, results)
+        gather_fits(self.comparison, final, self.outcomes, results)
+        return results
+
+    def _second_round(
+        self, tasks: list[Task], first: list[list[Job]], shared: SharedData | None, results: Results
+    ) -> list[Job]:
+        """Fit the best setting of every task, and return the jobs that predict its test rows."""
+        best = [self.best_setting(jobs, results) for jobs in first if jobs[0].kind == "setting"]
+        final, settings = [], iter(best)
+        for task, jobs in zip(tasks, first, strict=True):
+            if not task.searched:
+                final.append(jobs[0])
+                continue
+            name, setting = task.model.name, next(settings)
+            if setting is None or any(name in one.failures for one in _concerned(task, results)):
                 self.progress._expect(name, "final", -1)
             else:
-                final[i] = self.final_job(tasks[i], setting)
-        self.do([final[i] for i in best if i in final], shared, results)
-        gather_fits(self.comparison, [final[i] for i in sorted(final)], self.outcomes, results)
-        return results
+                final.append(self._final_job(task, setting))
+        self.do(final, shared, results)
+        return final
 
     def do(self, jobs: Sequence[Job], shared: SharedData | None, results: Results) -> None:
         """Get the outcome of every job from the store, or by running it."""
@@ -401,12 +413,15 @@ class _Run:
 
     # -- jobs ------------------------------------------------------------------------------
 
-    def setting_jobs(self, task: Task) -> list[Job]:
-        """Return a job for every setting of a task."""
+    def first_jobs(self, task: Task) -> list[Job]:
+        """Return a job for every setting of a task, or the only fit of a task with one setting."""
+        settings = task.model.settings()
+        if not task.searched:
+            return [self._final_job(task, settings[0])]
         splits = self._inner_folds(task)
-        return [self._job(task, setting, splits, "setting") for setting in task.model.settings()]
+        return [self._job(task, setting, splits, "setting") for setting in settings]
 
-    def final_job(self, task: Task, setting: dict[str, Any]) -> Job:
+    def _final_job(self, task: Task, setting: dict[str, Any]) -> Job:
         """Return the job that fits the training rows of a task and predicts its test rows."""
         return self._job(task, setting, [(task.fold.train, task.fold.test)], "final")
 

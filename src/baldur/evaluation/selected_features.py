@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,35 +15,12 @@ from baldur.exceptions import InputError
 from baldur.views import MultiView
 
 
-@dataclass(frozen=True)
-class StabilityIndex:
-    """The index, its standard error, and the ends of its interval (NaN where undefined).
-
-    Examples
-    --------
-    >>> from baldur.evaluation.selected_features import nogueira
-    >>> found = nogueira([[0, 1, 2], [0, 1, 3], [0, 1, 2]], n_features=20)
-    >>> round(found.value, 2), round(found.error, 2)
-    (0.74, 0.07)
-    """
-
-    value: float
-    error: float
-    low: float
-    high: float
-
-
 def nogueira(
     selections: Sequence[np.ndarray], n_features: int, level: float = 0.95
-) -> StabilityIndex:
-    """Compute the stability of several selections out of the same features.
+) -> tuple[float, float, float, float]:
+    """Return the stability of selections out of the same features, its error and its interval.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from baldur.evaluation.selected_features import nogueira
-    >>> nogueira([np.array([0, 1]), np.array([0, 1])], n_features=10).value
-    1.0
+    The ends of the interval are limited to -1 and 1; figures that are not defined are NaN.
     """
     m, d = len(selections), int(n_features)
     if m < 2:
@@ -58,16 +35,16 @@ def nogueira(
     q = sizes.mean() / d
     spread = q * (1 - q)
     if spread == 0:
-        return StabilityIndex(math.nan, math.nan, math.nan, math.nan)
+        return math.nan, math.nan, math.nan, math.nan
     value = float(1.0 - m / (m - 1) * np.sum(p * (1 - p)) / d / spread)
     if m == 2:
-        return StabilityIndex(value, math.nan, math.nan, math.nan)
+        return value, math.nan, math.nan, math.nan
     hits = np.array([p[np.searchsorted(used, s)].sum() for s in selections])
     share = sizes / d
     phi = (hits / d - share * q + value / 2 * (2 * share * q - share - q + 1)) / spread
     error = float(np.sqrt(4 / m**2 * np.sum((phi - phi.mean()) ** 2)))
     reach = float(norm.ppf(0.5 + level / 2)) * error
-    return StabilityIndex(value, error, max(value - reach, -1.0), min(value + reach, 1.0))
+    return value, error, max(value - reach, -1.0), min(value + reach, 1.0)
 
 
 WIDEST_LISTED = 10_000
@@ -77,6 +54,8 @@ COLUMNS = [
     "model", "view", "feature", "class", "n_features", "frequency", "mean_weight",
     "mean_raw_weight", "sign_agreement", "folds",
 ]  # fmt: skip
+WEIGHT_COLUMNS = ["model", "repeat", "fold", "view", "feature", "class", "weight", "raw_weight"]
+SHARE_COLUMNS = ["model", "repeat", "fold", "view", "selected", "share", "variance_share"]
 
 
 @dataclass(frozen=True)
@@ -99,10 +78,7 @@ class SelectedFeatures:
     def weights(self, n_readings: int) -> tuple[np.ndarray, np.ndarray]:
         """Return both kinds of weights, NaN where the model has none."""
         none = np.full((len(self.index), n_readings), np.nan)
-        return (
-            none if self.weight is None else self.weight,
-            none if self.raw is None else self.raw,
-        )
+        return none if self.weight is None else self.weight, none if self.raw is None else self.raw
 
 
 @dataclass(frozen=True)
@@ -139,12 +115,21 @@ class Stability:
     views: pd.DataFrame
 
 
-def _order(fits: Sequence[Any]) -> list[Any]:
-    return sorted(fits, key=lambda f: (f.repeat, f.fold))
+def _models(fits: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield every model that has fits, with these in the order of repeats and folds."""
+    for model, unordered in fits.items():
+        if unordered:
+            yield model, sorted(unordered, key=lambda f: (f.repeat, f.fold))
 
 
-def _whole(fits: Sequence[Any], view: str, width: int) -> bool:
-    return all(len(f.selected[view].index) == width for f in fits)
+def concatenated(parts: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
+    """Return the parts below each other, or a table with these columns and no row."""
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(columns))
+
+
+def _too_wide(fits: Sequence[Any], view: str, width: int) -> bool:
+    """Return whether every fit selects all features of a view that is too wide to be listed."""
+    return width > WIDEST_LISTED and all(len(f.selected[view].index) == width for f in fits)
 
 
 def selection_frame(
@@ -163,10 +148,7 @@ def selection_frame(
     feature; sign agreement is the share of them that have the commoner sign.
     """
     parts = []
-    for model, unordered in fits.items():
-        ordered = _order(unordered)
-        if not ordered:
-            continue
+    for model, ordered in _models(fits):
         for view in ordered[0].selected:
             width = n_features[view]
             counts = [len(f.selected[view].index) for f in ordered]
@@ -174,18 +156,15 @@ def selection_frame(
             none = np.nan
             whole = [model, view, "*", "*", width, np.mean(counts) / width, none, none, none, folds]
             parts.append(pd.DataFrame([whole], columns=COLUMNS))
-            if width > WIDEST_LISTED and _whole(ordered, view, width):
+            if _too_wide(ordered, view, width):
                 continue
             listed = _listed(ordered, view, mv, readings)
             if len(listed):
                 listed.insert(0, "model", model)
                 parts.append(listed[COLUMNS])
-    if not parts:
-        return pd.DataFrame(columns=COLUMNS)
     # Concatenating columns that are all NaN would change their type in later pandas.
     floats = dict.fromkeys(("mean_weight", "mean_raw_weight", "sign_agreement"), float)
-    parts = [p.astype(floats) for p in parts]
-    return pd.concat(parts, ignore_index=True)
+    return concatenated([p.astype(floats) for p in parts], COLUMNS)
 
 
 def _listed(
@@ -250,33 +229,25 @@ def weights_frame(
     of which a model selects all features are left out.
     """
     parts = []
-    for model, unordered in fits.items():
-        ordered = _order(unordered)
+    for model, ordered in _models(fits):
         for f in ordered:
-            for view, chosen in f.selected.items():
-                width = mv.n_features[view]
-                if not len(chosen.index) or (
-                    width > WIDEST_LISTED and _whole(ordered, view, width)
-                ):
+            for view, selected in f.selected.items():
+                if not len(selected.index) or _too_wide(ordered, view, mv.n_features[view]):
                     continue
-                weight, raw = chosen.weights(len(readings))
-                names = mv.view(view).names_of(chosen.index.astype(np.intp))
-                parts.append(
-                    pd.DataFrame(
-                        {
-                            "model": model,
-                            "repeat": f.repeat + 1,
-                            "fold": f.fold + 1,
-                            "view": view,
-                            "feature": np.repeat(names, len(readings)),
-                            "class": np.tile(np.asarray(readings, dtype=object), len(names)),
-                            "weight": weight.ravel(),
-                            "raw_weight": raw.ravel(),
-                        }
-                    )
-                )
-    columns = ["model", "repeat", "fold", "view", "feature", "class", "weight", "raw_weight"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+                weight, raw = selected.weights(len(readings))
+                names = mv.view(view).names_of(selected.index.astype(np.intp))
+                columns = {
+                    "model": model,
+                    "repeat": f.repeat + 1,
+                    "fold": f.fold + 1,
+                    "view": view,
+                    "feature": np.repeat(names, len(readings)),
+                    "class": np.tile(np.asarray(readings, dtype=object), len(names)),
+                    "weight": weight.ravel(),
+                    "raw_weight": raw.ravel(),
+                }
+                parts.append(pd.DataFrame(columns))
+    return concatenated(parts, WEIGHT_COLUMNS)
 
 
 def stability_of(
@@ -288,23 +259,17 @@ def stability_of(
 ) -> Stability:
     """Compute the index per view and over all views, and the share of each view."""
     index_rows = []
-    for model, unordered in fits.items():
-        ordered = _order(unordered)
-        if not ordered:
-            continue
+    for model, ordered in _models(fits):
         views = list(ordered[0].selected)
-        widths = [mv.n_features[v] for v in views]
-        starts = np.cumsum([0, *widths[:-1]])
+        starts = np.cumsum([0, *(mv.n_features[v] for v in views)])
+        sets = {v: [f.selected[v].index for f in ordered] for v in views}
         joined = [
-            np.concatenate([f.selected[v].index + s for v, s in zip(views, starts, strict=True)])
+            np.concatenate([f.selected[v].index + s for v, s in zip(views, starts, strict=False)])
             for f in ordered
         ]
-        for view, sets, width in [
-            ("*", joined, sum(n_features[v] for v in views)),
-            *((v, [f.selected[v].index for f in ordered], n_features[v]) for v in views),
-        ]:
-            found = _index(sets, width, level)
-            index_rows.append((model, view, found.value, found.error, found.low, found.high))
+        total = sum(n_features[v] for v in views)
+        index_rows.append((model, "*", *_index(joined, total, level)))
+        index_rows += [(model, v, *_index(sets[v], n_features[v], level)) for v in views]
     columns = ["model", "view", "stability", "error", "low", "high"]
     features = selection[selection["feature"] != "*"].drop(columns=["n_features", "folds"])
     return Stability(
@@ -314,14 +279,12 @@ def stability_of(
     )
 
 
-def _index(sets: list[np.ndarray], width: int, level: float) -> StabilityIndex:
+def _index(sets: list[np.ndarray], width: int, level: float) -> tuple[float, float, float, float]:
     if len(sets) < 2:
-        nan = float("nan")
-        return StabilityIndex(nan, nan, nan, nan)
+        return math.nan, math.nan, math.nan, math.nan
     # Positions among the columns that some fold selects: reference levels are columns, too.
     used = np.unique(np.concatenate(sets))
-    chosen = [np.searchsorted(used, one) for one in sets]
-    return nogueira(chosen, max(width, len(used)), level)
+    return nogueira([np.searchsorted(used, s) for s in sets], max(width, len(used)), level)
 
 
 def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
@@ -331,12 +294,8 @@ def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     features) and variance_share (of the variance that views add to the linear predictor; missing
     for models without weights). A fold that selects nothing gives no view a share.
     """
-    columns = ["model", "repeat", "fold", "view", "selected", "share", "variance_share"]
     parts = []
-    for model, unordered in fits.items():
-        ordered = _order(unordered)
-        if not ordered:
-            continue
+    for model, ordered in _models(fits):
         views = list(ordered[0].selected)
         counts = np.array([[len(f.selected[v].index) for v in views] for f in ordered], dtype=float)
         known = [[f.selected[v].variance for v in views] for f in ordered]
@@ -344,20 +303,17 @@ def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
         with np.errstate(invalid="ignore", divide="ignore"):
             share = counts / counts.sum(axis=1, keepdims=True)
             explained = variance / variance.sum(axis=1, keepdims=True)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "model": model,
-                    "repeat": np.repeat([f.repeat + 1 for f in ordered], len(views)),
-                    "fold": np.repeat([f.fold + 1 for f in ordered], len(views)),
-                    "view": np.tile(np.asarray(views, dtype=object), len(ordered)),
-                    "selected": counts.astype(int).ravel(),
-                    "share": np.where(np.isnan(share), 0.0, share).ravel(),
-                    "variance_share": np.where(variance == 0, 0.0, explained).ravel(),
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+        columns = {
+            "model": model,
+            "repeat": np.repeat([f.repeat + 1 for f in ordered], len(views)),
+            "fold": np.repeat([f.fold + 1 for f in ordered], len(views)),
+            "view": np.tile(np.asarray(views, dtype=object), len(ordered)),
+            "selected": counts.astype(int).ravel(),
+            "share": np.where(np.isnan(share), 0.0, share).ravel(),
+            "variance_share": np.where(variance == 0, 0.0, explained).ravel(),
+        }
+        parts.append(pd.DataFrame(columns))
+    return concatenated(parts, SHARE_COLUMNS)
 
 
 def _mean_shares(each: pd.DataFrame, n_features: Mapping[str, int]) -> pd.DataFrame:

@@ -20,7 +20,7 @@ _BY_VIEW = ("n_features", "cost")
 """Parameters of estimators that may be dictionaries with a value for each view."""
 _BY_NAME = "always"
 """Parameter of estimators that lists names of features."""
-_OWN = "BALDUR"
+_DEFAULT = "BALDUR"
 
 
 def check_views(views: Any, known: Sequence[str], what: str) -> tuple[str, ...]:
@@ -117,8 +117,7 @@ def model_for_added_value(models: Sequence[Model]) -> Model:
         raise InputError(
             "baseline_views needs a model with all views; remove views from one of the models."
         )
-    own = [m for m in whole if m.seed_name == _OWN]
-    return (own or whole)[0]
+    return next((m for m in whole if m.seed_name == _DEFAULT), whole[0])
 
 
 def view_sets(known: Sequence[str], baseline: Sequence[str]) -> list[tuple[str, ...]]:
@@ -164,12 +163,13 @@ def _identity(model: Model) -> str:
 
     The preparation of the comparison, whose steps may name views, is the same for all models.
     """
-    made = clone(model.estimator)
-    own = [k for k in made.get_params(deep=True) if k.rpartition("__")[2] == "preparation"]
+    estimator = clone(model.estimator)
+    params = estimator.get_params(deep=True)
+    preparations = [k for k in params if k.rpartition("__")[2] == "preparation"]
     return job_key(
         seed=model.seed_name,
         views=model.views,
-        estimator=made.set_params(**dict.fromkeys(own)),
+        estimator=estimator.set_params(**dict.fromkeys(preparations)),
         grid=dict(model.grid),
         search=dict(model.search),
     )

@@ -68,7 +68,7 @@ class FitResult:
     stacking: dict[str, float]  # weight of each member's linear predictor
     signal: Gap  # what the ensemble gains over the base rate per held-out row
     path: list[dict[str, Any]]  # one per submodel
-    stored_path: StoredPath  # for submodels with a number of features per view
+    stored_path: StoredPath | None  # for numbers of features per view; None in a copy
     cost_path: list[dict[str, Any]]  # one per cost that is paid; empty without costs
     factor_path: list[dict[str, Any]]
     credible_sets: list[CredibleSet]  # one per selected feature; empty where all are used

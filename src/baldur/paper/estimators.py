@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
@@ -12,14 +12,12 @@ from sklearn.utils import check_random_state
 
 from baldur.core.parameters import Constraint, is_number, is_one_of
 from baldur.estimators import parameters
-from baldur.estimators.base import Training
 from baldur.estimators.classifier import ClassifierBase
-from baldur.estimators.default_fit import Reporter
+from baldur.estimators.default_fit import FittedPosterior, Reporter, Training
 from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError, NoSignalWarning
-from baldur.paper.predictor import MeanFieldRun, fit_mean_field
+from baldur.paper.predictor import fit_mean_field
 from baldur.paper.run import SPACES
-from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView
 
 BOUNDS = ("quadrature", "jaakkola")
@@ -48,70 +46,70 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
 """Argument to constraint, those of the other estimators included."""
 
 
-class _PaperEstimator:
-    """Parameters and fit that both mean-field estimators share.
-
-    It stands before `ClassifierBase` or `RegressorBase` among the bases of a class. ``super()`` is
-    one of these, which a type checker cannot see from here: hence ``type: ignore[misc]`` below.
-    """
-
-    _default: str
-    """The default estimator for the same task, which messages name."""
-
-    def _check_parameters(self: Any) -> None:
-        super()._check_parameters()  # type: ignore[misc]
-        chosen = isinstance(self.relevance_vectors, str) and self.relevance_vectors == "auto"
-        if not chosen and set(_spaces(self.space)) == {"primal"}:
-            raise InputError(
-                "relevance_vectors carry the dual posterior, but no view has it. Give "
-                'space="dual", or leave relevance_vectors out.'
-            )
-
-    def _run(self: Any, views: list[PreparedView], training: Training, bound: str) -> MeanFieldRun:
-        """Fit the mean-field posterior with the settings of the estimator."""
-        n_factors = training.T.shape[1] if self.n_factors == "auto" else int(self.n_factors)
-        with Reporter(self.verbose, type(self).__name__) as reporter:
-            return fit_mean_field(
-                views,
-                training.T,
-                task="regression" if training.task == "regression" else "classification",
-                n_factors=n_factors,
-                a_gamma=float(self.sparsity),
-                spaces=self.space,
-                relevance=self.relevance_vectors,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                prune=self.prune,
-                sample_weight=training.weight,
-                rng=int(check_random_state(self.random_state).randint(2**31 - 1)),
-                bound_kind=bound,
-                callback=reporter.watch,
-            )
-
-    def _set_attributes(self: Any, mv: MultiView, fitted: MeanFieldRun) -> None:
-        super()._set_attributes(mv, fitted)  # type: ignore[misc]
-        self.elbo_ = fitted.elbo
-        self.sparsity_ = float(self.sparsity)
-        self.space_ = dict(zip(self.view_names_, fitted.spaces, strict=True))
-        self.relevance_vectors_ = dict(zip(self.view_names_, fitted.relevance, strict=True))
-
-    def _fit_warnings(self: Any) -> list[tuple[str, type[Warning]]]:
-        found = list(super()._fit_warnings())  # type: ignore[misc]
-        if self.n_factors_ == 0:
-            text = (
-                "ended at the base rate: no factor is left, and every sample gets the same "
-                "prediction. The bound of this posterior prefers that unless the signal is strong "
-                "and sparse, so it does not show that there is no signal. Use "
-                f"{self._default}, the default estimator, or more samples."
-            )
-            found.append((text, NoSignalWarning))
-        return found
-
-    def _stopping_settings(self: Any) -> str:
-        return f"{super()._stopping_settings()} or tol (now {self.tol})"  # type: ignore[misc]
+def fit_paper(
+    parameters: Mapping[str, Any],
+    views: list[PreparedView],
+    training: Training,
+    watch: Callable[[dict[str, Any]], None],
+) -> FittedPosterior:
+    """Fit the mean-field posterior with the parameters of an estimator."""
+    n_factors = parameters["n_factors"]
+    seed = check_random_state(parameters["random_state"]).randint(2**31 - 1)
+    regression = training.task == "regression"
+    predictor = fit_mean_field(
+        views,
+        training.T,
+        task="regression" if regression else "classification",
+        n_factors=training.T.shape[1] if n_factors == "auto" else int(n_factors),
+        a_gamma=float(parameters["sparsity"]),
+        spaces=parameters["space"],
+        relevance=parameters["relevance_vectors"],
+        max_iter=parameters["max_iter"],
+        tol=parameters["tol"],
+        prune=parameters["prune"],
+        sample_weight=training.weight,
+        rng=int(seed),
+        # In regression outputs are observed: no bound on the logistic function is ever used.
+        bound_kind=parameters.get("bound", "jaakkola"),
+        callback=watch,
+    )
+    result = predictor.result
+    names = [view.name for view in views]
+    attributes: dict[str, Any] = {
+        "elbo_": float(result.elbo),
+        "relevance_vectors_": dict(zip(names, result.relevance, strict=True)),
+    }
+    if not regression:
+        attributes["_row_noise"] = predictor.noise
+    default = "BaldurRegressor" if regression else "BaldurClassifier"
+    text = (
+        "ended at the base rate: no factor is left, and every sample gets the same prediction. The "
+        "bound of this posterior prefers that unless the signal is strong and sparse, so it does "
+        f"not show that there is no signal. Use {default}, "
+        "the default estimator, or more samples."
+    )
+    return FittedPosterior(
+        predictor,
+        [np.asarray(mask) for mask in result.features],
+        list(result.history),
+        bool(result.converged),
+        attributes,
+        [] if predictor.V.shape[1] else [(text, NoSignalWarning)],
+    )
 
 
-class PaperClassifier(_PaperEstimator, ClassifierBase):
+def check_dual(parameters: Mapping[str, Any]) -> None:
+    """Refuse relevance vectors where no view has the dual posterior."""
+    relevance = parameters["relevance_vectors"]
+    chosen = isinstance(relevance, str) and relevance == "auto"
+    if not chosen and set(_spaces(parameters["space"])) == {"primal"}:
+        raise InputError(
+            "relevance_vectors carry the dual posterior, but no view has it. Give "
+            'space="dual", or leave relevance_vectors out.'
+        )
+
+
+class PaperClassifier(ClassifierBase):
     """Multi-view classifier with the paper's fully factorised posterior.
 
     Every sample has latent factors and latent outputs of its own, and these, the weights of each
@@ -125,12 +123,9 @@ class PaperClassifier(_PaperEstimator, ClassifierBase):
     views : dict of str to columns, optional
         Which columns of a 2-D `X` form which view (names, indices, a slice or a mask). None for a
         `MultiView`, or to treat all columns as one view.
-    scale : {"clipped", "standard", "rank"}, default="clipped"
-        How columns are scaled; see `BaldurClassifier`.
-    preparation : Preparation, optional
-        What is learned about the columns before the model, beyond scaling: filters, sites to align,
-        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
-        instead of the one above. Text and categories in a DataFrame are encoded without it.
+    preparation : Preparation or {"clipped", "standard", "rank"}, optional
+        What is learned about the columns before the model, or how they are scaled; see
+        `BaldurClassifier`.
     n_factors : "auto" or int, default="auto"
         Latent factors at the start, of which surplus ones are dropped. "auto" has one per output.
     sparsity : float, default=1e-6
@@ -175,10 +170,6 @@ default="auto"
         As in `BaldurClassifier`.
     n_factors_ : int
         Number of live factors, those that move a prediction; 0 if the fit ended at the base rate.
-    sparsity_ : float
-        The prior shape.
-    space_ : dict of str to str
-        "primal" or "dual" per view.
     relevance_vectors_ : dict of str to ndarray of int
         Training samples that carry the dual variables of each view; empty for primal and dropped
         views.
@@ -206,13 +197,11 @@ default="auto"
     """
 
     _constraints = CONSTRAINTS
-    _default = "BaldurClassifier"
 
     def __init__(
         self,
         views: Any = None,
         *,
-        scale: str = "clipped",
         preparation: Any = None,
         n_factors: Any = "auto",
         sparsity: float = 1e-6,
@@ -227,7 +216,6 @@ default="auto"
         verbose: int = 0,
     ) -> None:
         self.views = views
-        self.scale = scale
         self.preparation = preparation
         self.n_factors = n_factors
         self.sparsity = sparsity
@@ -260,15 +248,16 @@ default="auto"
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit_posterior(self, views: list[PreparedView], training: Training) -> MeanFieldRun:
-        return self._run(views, training, self.bound)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_dual(self.get_params(deep=False))
 
-    def _set_attributes(self, mv: MultiView, fitted: MeanFieldRun) -> None:
-        super()._set_attributes(mv, fitted)
-        self._row_noise = fitted.noise_variance
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FittedPosterior:
+        with Reporter(self.verbose, type(self).__name__) as reporter:
+            return fit_paper(self.get_params(deep=False), views, training, reporter.watch)
 
 
-class PaperRegressor(_PaperEstimator, RegressorBase):
+class PaperRegressor(RegressorBase):
     """Multi-view regression with the paper's fully factorised posterior.
 
     The model of `PaperClassifier` with observed outputs. Targets are standardised inside;
@@ -279,12 +268,9 @@ class PaperRegressor(_PaperEstimator, RegressorBase):
     ----------
     views : dict of str to columns, optional
         Which columns of a 2-D `X` form which view. None for a `MultiView` or one view.
-    scale : {"clipped", "standard", "rank"}, default="clipped"
-        How columns are scaled; see `BaldurClassifier`.
-    preparation : Preparation, optional
-        What is learned about the columns before the model, beyond scaling: filters, sites to align,
-        covariates to regress out. It is a template that is cloned; its `scale`, if given, counts
-        instead of the one above. Text and categories in a DataFrame are encoded without it.
+    preparation : Preparation or {"clipped", "standard", "rank"}, optional
+        What is learned about the columns before the model, or how they are scaled; see
+        `BaldurClassifier`.
     n_factors : "auto" or int, default="auto"
         Latent factors at the start, of which surplus ones are dropped; "auto" has one per output.
     sparsity : float, default=1e-6
@@ -317,7 +303,7 @@ default="auto"
         output and that of the latent factors behind it.
     selected_features_, view_relevance_, factor_relevance_, loadings_, n_factors_
         As in `BaldurClassifier`.
-    sparsity_, space_, relevance_vectors_, elbo_, history_, n_iter_, converged_, preparation_
+    relevance_vectors_, elbo_, history_, n_iter_, converged_, preparation_
         As in `PaperClassifier`.
 
     See Also
@@ -337,13 +323,11 @@ default="auto"
     """
 
     _constraints = CONSTRAINTS
-    _default = "BaldurRegressor"
 
     def __init__(
         self,
         views: Any = None,
         *,
-        scale: str = "clipped",
         preparation: Any = None,
         n_factors: Any = "auto",
         sparsity: float = 1e-6,
@@ -356,7 +340,6 @@ default="auto"
         verbose: int = 0,
     ) -> None:
         self.views = views
-        self.scale = scale
         self.preparation = preparation
         self.n_factors = n_factors
         self.sparsity = sparsity
@@ -387,16 +370,16 @@ default="auto"
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit_posterior(self, views: list[PreparedView], training: Training) -> MeanFieldRun:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_dual(self.get_params(deep=False))
+
+    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FittedPosterior:
         if not training.T.any():
             raise InputError(
                 "y: outcomes must differ, but all are the same in the samples with positive "
                 "weight, and this posterior is not defined without noise. Check the column or "
                 "how the rows were split."
             )
-        # Outputs are observed: no bound on the logistic function is ever used.
-        return self._run(views, training, bound="jaakkola")
-
-    def _set_attributes(self, mv: MultiView, fitted: MeanFieldRun) -> None:
-        super()._set_attributes(mv, fitted)
-        self.noise_std_ = self._spread * np.sqrt(fitted.noise_variance)
+        with Reporter(self.verbose, type(self).__name__) as reporter:
+            return fit_paper(self.get_params(deep=False), views, training, reporter.watch)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from baldur.core.state import Fields, State
-from baldur.core.types import Array, Index, IntArray, Mask
+from baldur.core.types import Array, Index
 from baldur.inference.gaussians import WeightGaussian
 from baldur.inference.predictor import mean_squares
 from baldur.model.likelihood import Loadings
@@ -134,42 +134,17 @@ class MeanFieldPredictor:
         return WeightGaussian(index, mean, cov)
 
 
-@dataclass
-class MeanFieldRun:
-    """A mean-field fit."""
-
-    predictor: MeanFieldPredictor
-    selected: list[Mask]  # (D_m,)
-    spaces: list[str]  # "primal" or "dual" per view
-    relevance: list[IntArray]  # relevance vectors of each view
-    noise_variance: Array  # (C,)
-    elbo: float
-    converged: bool
-    history: list[dict[str, Any]]
-
-
-def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> MeanFieldRun:
+def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> MeanFieldPredictor:
     """Fit the paper's mean-field posterior; `options` go to `run_meanfield`."""
     result = run_meanfield(list(views), T, task=task, **options)
     V = np.asarray(result.V)
     parts = np.stack([view.apply(W.T).T for view, W in zip(views, result.W, strict=True)])
     absent = np.stack([view.absent for view in views], axis=1).astype(float)
-    regression = task == "regression"
-    predictor = MeanFieldPredictor(
+    return MeanFieldPredictor(
         result,
-        regression,
+        task == "regression",
         mean_squares(parts, absent),
         mean_squares(np.einsum("ck,mkn->mcn", V, parts), absent),
-    )
-    return MeanFieldRun(
-        predictor,
-        [np.asarray(mask) for mask in result.features],
-        list(result.spaces),
-        list(result.relevance),
-        noise_variance(result),
-        float(result.elbo),
-        bool(result.converged),
-        list(result.history),
     )
 
 

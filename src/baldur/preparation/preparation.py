@@ -14,10 +14,12 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
+from baldur.core.parameters import is_one_of
 from baldur.core.state import Fields, State, by_kind
 from baldur.exceptions import InputError
 from baldur.preparation.categories import CategoryEncoder, has_categories
 from baldur.preparation.column_filters import VariantFilter, VoxelMask
+from baldur.preparation.column_statistics import SCALES
 from baldur.preparation.sample_flags import (
     UnknownLevel,
     flag_table,
@@ -495,15 +497,16 @@ class Preparation(LearnedColumns, BaseEstimator):
         return made
 
 
-def preparation_for(template: Any, scale: str) -> Preparation:
+def preparation_for(template: Any, scale: str = "clipped") -> Preparation:
     """Return the unfitted preparation of an estimator.
 
     Parameters
     ----------
-    template : Preparation or None
-        The estimator's parameter `preparation`; it is cloned.
-    scale : {"clipped", "standard", "rank"}
-        The estimator's own `scale`, for a template that leaves it open.
+    template : Preparation, {"clipped", "standard", "rank"} or None
+        The estimator's parameter `preparation`: a template, which is cloned, or how columns are
+        scaled.
+    scale : {"clipped", "standard", "rank"}, default="clipped"
+        How columns are scaled where the template leaves it open.
 
     Returns
     -------
@@ -512,17 +515,17 @@ def preparation_for(template: Any, scale: str) -> Preparation:
     Examples
     --------
     >>> from baldur.preparation import Preparation, preparation_for
-    >>> preparation_for(None, "standard")
+    >>> preparation_for("standard")
     Preparation(scale='standard')
     >>> preparation_for(Preparation(regress_out=["age"]), "rank")
     Preparation(regress_out=['age'], scale='rank')
     """
-    if template is None:
-        return Preparation(scale)
+    if template is None or is_one_of(template, SCALES):
+        return Preparation(template or scale)
     if not isinstance(template, Preparation):
         raise InputError(
-            "preparation must be None or a baldur.Preparation, for example "
-            f"Preparation(regress_out=['age']), but got {type(template).__name__}."
+            f"preparation must be None, one of {SCALES}, or a baldur.Preparation, for example "
+            f"Preparation(regress_out=['age']), but got {template!r}."
         )
     made: Preparation = clone(template)
     if made.scale is None:

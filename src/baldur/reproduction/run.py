@@ -17,8 +17,9 @@ from sklearn.base import clone
 from baldur.core.atomic_io import LOCK, PART, folder_lock, make_folder, write_atomically
 from baldur.core.parameters import Constraint, check, integer
 from baldur.datasets.simulation import CONSTRAINTS
-from baldur.evaluation import NestedResult, Progress, fit_all_rows
+from baldur.evaluation import NestedResult, Progress
 from baldur.evaluation.design import Comparison
+from baldur.evaluation.nested import fit_all_rows
 from baldur.exceptions import BaldurError, InputError
 from baldur.report import report_study
 from baldur.report.page import made_with

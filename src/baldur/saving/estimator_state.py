@@ -137,13 +137,6 @@ def _factor_relevance(f: Fields, name: str, o: Outline) -> Any:
     return made
 
 
-def _sparsity(f: Fields, name: str, o: Outline) -> Any:
-    value = f.plain(name)
-    if type(value) is dict:
-        return f.by_name(name, o.views, lambda g, v: g.number(v))
-    return f.number(name, finite=False)
-
-
 def _optional(attribute: Attribute) -> Attribute:
     return Attribute(attribute.read, attribute.write, optional=True)
 
@@ -167,17 +160,10 @@ _SHARED: dict[str, Attribute] = {
     "intercept_scaled_": _array("C", largest=np.inf),
     "selected_features_": _by_view(lambda f, view, width: f.flags(view, (width,))),
     "view_relevance_": _by_view(_shares),
-    "factor_names_": Attribute(
-        lambda f, name, o: f.texts(name, (o.sizes["K"],)).tolist(),
-        lambda names: np.asarray(names, dtype=str),
-    ),
     "factor_relevance_": Attribute(_factor_relevance, dataframe_state),
-    "sparsity_": Attribute(_sparsity),
-    "space_": _by_view(lambda f, view, width: f.text(view)),
     "history_": Attribute(lambda f, name, o: f.records(name)),
     "n_iter_": Attribute(lambda f, name, o: f.integer(name)),
     "converged_": Attribute(lambda f, name, o: f.boolean(name)),
-    "fit_seconds_": Attribute(lambda f, name, o: f.number(name, low=0.0)),
 }
 
 _CLASSIFIER: dict[str, Attribute] = {
@@ -251,7 +237,6 @@ _SELECTION: dict[str, Attribute] = {
     ),
     "stacking_weights_": Attribute(lambda f, name, o: f.by_any_name(name, Fields.number)),
     "signal_": Attribute(lambda f, name, o: f.number(name, finite=False)),
-    "signal_shown_": Attribute(lambda f, name, o: f.boolean(name)),
     "credible_sets_": _table(
         {
             "view": "text",
@@ -354,7 +339,13 @@ def _read_own(state: Any) -> Any:
         return made
 
 
+FORMER = frozenset({"sparsity_", "space_", "factor_names_", "fit_seconds_", "signal_shown_"})
+"""Attributes in folders of earlier versions that are left out, or computed from others."""
+
+
 def _read_fitted(state: Any, made: Any, kind: str, outline: Outline) -> None:
+    if isinstance(state, dict):
+        state = {name: value for name, value in state.items() if name not in FORMER}
     with Fields(state) as read:
         table = attributes_of(kind, outline.task)
         # Outputs and factors are counted first; all other shapes refer to them.

@@ -31,6 +31,13 @@ def read_settings(state: Any, kind: type) -> dict[str, Any]:
     Settings that came after the file was written have their defaults.
     """
     known = signature(kind).parameters
+    if isinstance(state, dict) and "scale" in state and "scale" not in known:
+        # Earlier versions had it beside the preparation, which may have a scale of its own.
+        state = {"preparation": state["scale"]} | {
+            name: value
+            for name, value in state.items()
+            if name != "scale" and (name != "preparation" or value is not None)
+        }
     with Fields(state) as read:
         return {name: read.part(name, read_setting) for name in state if name in known}
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
-from baldur.evaluation import Design
-from baldur.evaluation.design import Comparison, open_comparison
+from baldur.evaluation.design import Comparison, Design, open_comparison
 from baldur.evaluation.models import Model, make_model
 from baldur.exceptions import BaldurError, InputError, MissingExtraError, StudyError
 from baldur.io.schema import nearest

@@ -7,8 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from baldur.evaluation import calibration_curves, calibration_measures, integrated_calibration_index
-from baldur.evaluation.clinical.calibration import Smoother, brier_parts, calibration_line
+from baldur.evaluation import calibration_curves, calibration_measures
+from baldur.evaluation.clinical.calibration import (
+    Smoother,
+    brier_parts,
+    calibration_line,
+    integrated_calibration_index,
+)
 from evaluation.clinical.cohorts import cohort, table
 
 sm = pytest.importorskip("statsmodels.api")

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logit
 
-from baldur.evaluation import decision_curves, net_benefit, shift_prevalence, threshold_measures
+from baldur.evaluation import decision_curves, net_benefit, threshold_measures
+from baldur.evaluation.clinical.decision import shift_prevalence
 from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table

@@ -12,13 +12,13 @@ from baldur.evaluation import (
     learning_curves,
     metric_intervals,
     nested_cv,
-    people_needed,
 )
 from baldur.evaluation.clinical.learning_curves import (
     minimum_people,
     minimum_people_regression,
     r2_of_auc,
 )
+from baldur.evaluation.learning_curve import people_needed
 from baldur.evaluation.splits import FoldPlan
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table
@@ -126,6 +126,10 @@ def test_a_comparison_says_how_many_people_it_would_need():
     assert lr["parameters"].unique().tolist() == [6]
     assert set(lr["criterion"]) == {"shrinkage", "optimism", "risk", "all"}
     assert found[found["model"] == "Dummy"]["note"].str.contains("0.5|no features").all()
+    wide = make_multiview(40, {"a": 45}, random_state=0)
+    found = people_needed(nested_cv({"lr": LogisticRegression()}, wide.data, wide.target, outer=3))
+    assert found["people"].isna().all()
+    assert found["note"].str.contains("cannot be fitted to 45 features of 40 people").all()
     numbers = make_multiview(90, {"a": 6}, n_classes=None, noise=0.5, random_state=0)
     found = people_needed(nested_cv({"ridge": Ridge()}, numbers.data, numbers.target,
                                     task="regression", outer=3))  # fmt: skip

@@ -114,7 +114,7 @@ def _options(rng, classify, kind, y, n, quick):
     choice = int(rng.integers(4 if structured else 3))
     options = {
         "class": CLASSES[(0 if structured else 2) + (not classify)],
-        "scale": str(rng.choice(["clipped", "clipped", "standard", "rank"])),
+        "preparation": str(rng.choice(["clipped", "clipped", "standard", "rank"])),
     }
     if structured:
         options["members"] = [MEMBERS, ("pooled",), ("spike_slab",), ("per_view",)][choice]

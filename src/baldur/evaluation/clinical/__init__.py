@@ -18,9 +18,8 @@ no other part of the evaluation.
 from baldur.evaluation.clinical.calibration import (
     calibration_curves,
     calibration_measures,
-    integrated_calibration_index,
 )
-from baldur.evaluation.clinical.decision import decision_curves, net_benefit, shift_prevalence
+from baldur.evaluation.clinical.decision import decision_curves, net_benefit
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.learning_curves import learning_curves
 from baldur.evaluation.clinical.metric_intervals import (
@@ -36,12 +35,10 @@ __all__ = [
     "calibration_measures",
     "decision_curves",
     "evaluate_predictions",
-    "integrated_calibration_index",
     "learning_curves",
     "metric_differences",
     "metric_intervals",
     "net_benefit",
-    "shift_prevalence",
     "subgroup_measures",
     "threshold_measures",
 ]

@@ -138,7 +138,7 @@ def integrated_calibration_index(
     Examples
     --------
     >>> import numpy as np
-    >>> from baldur.evaluation import integrated_calibration_index
+    >>> from baldur.evaluation.clinical.calibration import integrated_calibration_index
     >>> predicted = np.linspace(0, 10, 30)
     >>> observed = predicted + 2
     >>> integrated_calibration_index(predicted, observed).round(2).tolist()

@@ -52,7 +52,7 @@ def shift_prevalence(proba: np.ndarray, from_: float, to: float) -> np.ndarray:
 
     Examples
     --------
-    >>> from baldur.evaluation import shift_prevalence
+    >>> from baldur.evaluation.clinical.decision import shift_prevalence
     >>> shift_prevalence([0.2, 0.5, 0.8], from_=0.5, to=0.1).round(2).tolist()
     [0.03, 0.1, 0.31]
     """
