@@ -29,7 +29,7 @@ from baldur.report.evidence import (
     linear_answer,
     linear_evidence,
 )
-from baldur.report.facts import gather_facts
+from baldur.report.pages import make_page
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
 from baldur.study.write_results import write_results
 from evaluation import spies
@@ -183,7 +183,7 @@ def test_the_page_says_what_a_view_adds(result, folder):
     memory = Results(result)
     assert added_value_section(memory) == added_value_section(run)
     assert added_value_answer(memory) == added_value_answer(run)
-    facts = gather_facts(run)
+    facts = make_page(run)
     assert {"added_value", "view_sets", "reclassification"} <= set(facts.tables)
     assert [c.text for c in facts.checks if c.code == "B22"]
     page = report_folder(folder).read_text(encoding="utf-8")
@@ -198,7 +198,7 @@ def test_a_study_that_does_not_ask_has_none_of_it(result):
     assert added_value_answer(plain) is None
     assert linear_evidence(plain) is None
     assert linear_answer(plain) is None
-    assert "B22" not in gather_facts(plain).made
+    assert "B22" not in make_page(plain).made
 
 
 def test_a_page_without_the_models_that_it_needs(result):
@@ -206,7 +206,7 @@ def test_a_page_without_the_models_that_it_needs(result):
     model = Model("RF", spies.Fails(), views=None)
     failed = nested_cv([model], result.data, result.truth, outer=2, baseline_views=["clinic"])
     assert len(failed.failures) == 7
-    facts = gather_facts(Results(failed))
+    facts = make_page(Results(failed))
     assert facts.added == [failed.added_value_missing]
     assert "There are no two view sets of 'RF' to compare, because" in facts.added[0]
     assert "What a view adds was estimated" not in facts.methods

@@ -5,7 +5,8 @@ import filecmp
 import pytest
 
 from baldur.exceptions import InputError
-from baldur.report import build, report_folder
+from baldur.report import page as page_module
+from baldur.report import report_folder
 from report.damage import damaged_folders
 
 
@@ -25,14 +26,14 @@ def outcome(place, page):
 def check(folder, tmp_path, count, seed, draw_every=0):
     found = {"refused": 0, "page": 0}
     page = tmp_path / "page.html"
-    drawn = build.draw
+    drawn = page_module.draw
     for i, (name, place) in enumerate(damaged_folders(folder, tmp_path / "damaged", count, seed)):
         with pytest.MonkeyPatch.context() as patch:
             # Figures take most of the time, and have a guard of their own.
             if not draw_every or i % draw_every:
-                patch.setattr(build, "draw", lambda plans: ([], []))
+                patch.setattr(page_module, "draw", lambda plans: ([], []))
             else:
-                patch.setattr(build, "draw", drawn)
+                patch.setattr(page_module, "draw", drawn)
             try:
                 what = outcome(place, page)
             except Exception as error:

@@ -15,7 +15,6 @@ from baldur.exceptions import InputError
 from baldur.report.checks import checks_of_model, checks_of_run
 from baldur.report.evidence import comparison_of
 from baldur.report.explanations import EXPLANATIONS, _which
-from baldur.report.facts import gather_facts
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     distinct,
@@ -27,6 +26,7 @@ from baldur.report.formatting import (
     probability,
     short,
 )
+from baldur.report.pages import make_page
 from baldur.report.tables import mean_sd, multiplicity
 from baldur.saving import SavedModel
 
@@ -61,7 +61,7 @@ def codes(checks):
 
 
 def test_a_folder_says_what_the_result_in_memory_says(run, result):
-    ours, theirs = gather_facts(run), gather_facts(Results(result))
+    ours, theirs = make_page(run), make_page(Results(result))
     assert [s.answer for s in ours.answer] == [s.answer for s in theirs.answer]
     assert ours.checks == theirs.checks
     for name in ("models", "features", "participants", "presence"):
@@ -71,7 +71,7 @@ def test_a_folder_says_what_the_result_in_memory_says(run, result):
 
 def test_figures_of_the_models_are_those_of_the_table(run, result):
     table = result.table().set_index("model")
-    shown = gather_facts(run).tables["models"]
+    shown = make_page(run).tables["models"]
     at = [c.name for c in shown.columns].index("AUC")
     for row in shown.rows:
         assert row[at].sort == table.loc[row[0].text, "auc_pooled"]
@@ -79,7 +79,7 @@ def test_figures_of_the_models_are_those_of_the_table(run, result):
 
 def test_people_are_counted_and_hidden(run, data):
     X, y = data
-    facts = gather_facts(run)
+    facts = make_page(run)
     counts = [cell.sort for cell in facts.tables["participants"].rows[0][1:]]
     assert counts == [len(y), (y == 0).sum(), (y == 1).sum()]
     lacking = {row[0].text: row[1].sort for row in facts.tables["presence"].rows}
@@ -91,15 +91,15 @@ def test_people_are_counted_and_hidden(run, data):
     assert not any("secret" in p.name for p in facts.people)
     values = [p.value for p in facts.people]
     assert values == sorted(values, reverse=True)
-    named = gather_facts(run, people="named")
+    named = make_page(run, people="named")
     assert {p.name for p in named.people} == set(X.sample_ids)
-    assert gather_facts(run, people="none").people == []
+    assert make_page(run, people="none").people == []
     with pytest.raises(InputError, match="people must be"):
-        gather_facts(run, people="all")
+        make_page(run, people="all")
 
 
 def test_a_person_has_the_prediction_of_every_model(run, result):
-    facts = gather_facts(run, people="named")
+    facts = make_page(run, people="named")
     p = result.predictions.set_index(["model", "sample"])["p_patient"]
     for person in facts.people[::20]:
         for model, _, value in person.models:
@@ -107,7 +107,7 @@ def test_a_person_has_the_prediction_of_every_model(run, result):
 
 
 def test_weights_and_intervals_come_from_the_fit_on_all_people(run, model):
-    facts = gather_facts(run, FittedModel.of(model))
+    facts = make_page(run, FittedModel.of(model))
     summary = model.summary().set_index(["view", "feature"])
     heads = [c.name for c in facts.tables["features"].columns]
     seen = {}
@@ -128,7 +128,7 @@ def test_a_model_of_a_study_has_the_names_of_its_classes(run, data):
         BaldurClassifier(members=("pooled",)).fit(X, y), classes=["control", "patient"],
         details={"model": "BALDUR", "samples": len(y)},
     )  # fmt: skip
-    facts = gather_facts(run, FittedModel.of_saved(saved))
+    facts = make_page(run, FittedModel.of_saved(saved))
     heads = [c.name for c in facts.tables["features"].columns]
     assert "Class" not in heads
     rows = [dict(zip(heads, row, strict=True)) for row in facts.tables["features"].rows]
@@ -152,7 +152,7 @@ def test_chance_level(changed):
 
     found = checks_of_run(changed(intervals=lower), "BALDUR")
     assert [c.code for c in found if c.level == "serious"] == ["B01", "B14"]  # and it was edited
-    answer = gather_facts(changed(intervals=lower)).answer
+    answer = make_page(changed(intervals=lower)).answer
     assert answer[0].outcome == "not shown"
     assert "do not interpret the selected features" in answer[2].answer
 
@@ -201,30 +201,30 @@ def test_failed_models_notes_findings_and_missing_views(changed):
 def test_findings_in_the_data_are_in_the_headline(changed):
     """A column that repeats the outcome is named beside the AUC of 1 that it gives."""
     leak = "views.clinic: 'score' alone tells 'class' almost without error"
-    said = gather_facts(changed({"findings": [leak]})).answer[0].answer
+    said = make_page(changed({"findings": [leak]})).answer[0].answer
     assert said.startswith("Yes, but see B11 below first:")
-    said = gather_facts(changed({"findings": [], "notes_on_data": [leak]})).answer[0].answer
+    said = make_page(changed({"findings": [], "notes_on_data": [leak]})).answer[0].answer
     assert said.startswith("Yes: ")
 
 
 def test_a_page_names_only_the_checks_that_could_be_made(run, model, changed):
     """A model alone says nothing about stability or calibration; without sites, B05 is open."""
-    of_model, of_run = gather_facts(model=FittedModel.of(model)), gather_facts(run)
+    of_model, of_run = make_page(model=FittedModel.of(model)), make_page(run)
     assert {"B01", "B04", "B06", "B07", "B13"} == set(of_model.made)
     assert {"B03", "B08", "B11", "B15"} <= set(of_model.not_made)
     assert {"B03", "B05", "B08", "B14", "B15"} <= set(of_run.made)
     for facts in (of_model, of_run):
         assert not set(facts.made) & set(facts.not_made)
         assert set(facts.made) | set(facts.not_made) <= set(EXPLANATIONS)
-    both = gather_facts(run, FittedModel.of(model))
+    both = make_page(run, FittedModel.of(model))
     assert set(both.made) == {*of_run.made, *of_model.made, "B18"}
     alone = changed(predictions=lambda frame: frame.drop(columns="site"))
-    assert "B05" in gather_facts(alone).not_made
+    assert "B05" in make_page(alone).not_made
 
 
 def test_the_headline_has_one_measure_of_calibration(run):
     """The ICI and the binned calibration error differ; the slope with its interval decides."""
-    said = next(s.answer for s in gather_facts(run).answer if "probabilities" in s.question)
+    said = next(s.answer for s in make_page(run).answer if "probabilities" in s.question)
     assert "calibration slope" in said
     assert "percentage points" not in said
 
@@ -247,7 +247,7 @@ def test_checks_of_a_fitted_model(model):
 
 
 def test_tripod_is_filled_where_known_and_blank_elsewhere(run):
-    items = {i.number: i.answer for i in gather_facts(run).tripod}
+    items = {i.number: i.answer for i in make_page(run).tripod}
     assert len(items) == 52
     assert "nested cross-validation" in items["12a"]
     assert "patient" in items["21"]
@@ -255,7 +255,7 @@ def test_tripod_is_filled_where_known_and_blank_elsewhere(run):
 
 
 def test_methods_say_what_was_done(run):
-    text = gather_facts(run).methods
+    text = make_page(run).methods
     for part in ("120 people", "clinic (8)", "genes (12)", "3 outer folds", "Ridge logistic"):
         assert part in text
 
@@ -276,18 +276,18 @@ def test_missing_views_are_included_or_left_out_as_the_study_did(changed, left, 
     views = [{"name": "clinic", "features": 8, "people": 120},
              {"name": "genes", "features": 12, "people": 120 - absent}]  # fmt: skip
     run = changed({"left_out": left, "views": views, "scale": "clipped"})
-    facts = gather_facts(run)
+    facts = make_page(run)
     assert said in facts.methods
     assert said in next(i.answer for i in facts.tripod if i.number == "11")
 
 
 def test_notes_on_the_samples_are_no_findings(changed):
     """Each has its own code, and TRIPOD item 7 counts them as the first screen shows them."""
-    facts = gather_facts(changed({"findings": ["a", "b"], "notes_on_data": ["1 sample left out"]}))
+    facts = make_page(changed({"findings": ["a", "b"], "notes_on_data": ["1 sample left out"]}))
     assert [c.code for c in facts.checks if c.code in ("B11", "B20")] == ["B11", "B11", "B20"]
     said = next(i.answer for i in facts.tripod if i.number == "7")
     assert "(B11): 2; notes on the samples (B20): 1." in said
-    facts = gather_facts(changed({"findings": [], "notes_on_data": ["1 sample left out"]}))
+    facts = make_page(changed({"findings": [], "notes_on_data": ["1 sample left out"]}))
     assert [c.code for c in facts.checks if c.code in ("B11", "B20")] == ["B20"]
 
 
@@ -351,15 +351,15 @@ def test_settings_have_no_nan(changed):
     def whole(frame):
         return frame.assign(value=3.0)
 
-    texts = dict(gather_facts(changed(settings=missing)).settings).values()
+    texts = dict(make_page(changed(settings=missing)).settings).values()
     assert not any("nan" in text.lower() for text in texts)
-    texts = dict(gather_facts(changed(settings=whole)).settings).values()
+    texts = dict(make_page(changed(settings=whole)).settings).values()
     assert any(text.startswith("3 (3 of 3 folds)") for text in texts)
 
 
 def test_participants_are_described_by_outcome(run, data):
     X, y = data
-    table = gather_facts(run).tables["participants"]
+    table = make_page(run).tables["participants"]
     assert [c.name for c in table.columns] == ["Characteristic", "All", "control", "patient"]
     rows = {row[0].text: row for row in table.rows}
     assert [cell.text for cell in rows["People"][1:]] == [
@@ -379,7 +379,7 @@ def test_everything_selected_still_names_five_features(changed):
         every = [";".join([str(n)] * 3) for n in frame["n_features"]]
         return frame.assign(folds=np.where(star, every, frame["folds"]))
 
-    sentence = gather_facts(changed(selection=whole)).answer[2].answer
+    sentence = make_page(changed(selection=whole)).answer[2].answer
     assert sentence.startswith("All 20 are used; no smaller set was shown to have as low a loss.")
     assert "The 5 features with the largest weights are" in sentence
     assert sentence.count("of 3 folds") == 5
@@ -414,7 +414,7 @@ def test_means_have_as_many_decimals_as_their_spread_allows(mean, sd, text):
 
 
 def test_the_top_features_say_how_sure_they_are(run, model):
-    sentence = gather_facts(run, FittedModel.of(model)).answer[2].answer
+    sentence = make_page(run, FittedModel.of(model)).answer[2].answer
     assert "in 3 of 3 folds" in sentence
     assert "inclusion probability 0.90" in sentence
     assert re.search(r"weight [+−]\d\.\d\d \[", sentence)
@@ -422,7 +422,7 @@ def test_the_top_features_say_how_sure_they_are(run, model):
 
 def test_features_of_the_folds_and_of_the_model_are_told_apart(run, model):
     """The model fitted on all people may use other features than the folds, and says so itself."""
-    sentence = gather_facts(run, FittedModel.of(model)).answer[2].answer
+    sentence = make_page(run, FittedModel.of(model)).answer[2].answer
     folds, fitted = sentence.split(" The model fitted on all people: ")
     assert folds.startswith("In the folds: on average ")
     assert "folds)" in folds
@@ -430,7 +430,7 @@ def test_features_of_the_folds_and_of_the_model_are_told_apart(run, model):
     selected = sum(int(mask.sum()) for mask in model.selected_features_.values())
     assert fitted.startswith(f"{selected} of 20 features.")
     assert "folds" not in fitted
-    assert "In the folds" not in gather_facts(run).answer[2].answer
+    assert "In the folds" not in make_page(run).answer[2].answer
 
 
 def test_view_shares_that_swing_raise_a_check(changed):
@@ -475,7 +475,7 @@ def test_differences_of_headline_table_and_file_are_the_same(run, result):
     """The headline, the table below the models and differences.csv have one definition."""
     found = comparison_of(run, "BALDUR")
     table = result.evaluation().differences
-    facts = gather_facts(run)
+    facts = make_page(run)
     said = next(s.answer for s in facts.answer if s.question.startswith("Do other models"))
     rows = {row[0].text: row for row in facts.tables["differences"].rows}
     assert set(found.differences) == set(rows) == {"Ridge logistic", "Dummy"}
@@ -508,23 +508,23 @@ def test_a_difference_in_a_loss_favours_the_lower(changed):
 def test_a_model_of_other_columns_is_named(run, model):
     other = FittedModel.of(model)
     other.n_features = {"clinic": 8, "genes": 11}
-    found = gather_facts(run, other).checks
+    found = make_page(run, other).checks
     assert "genes (11 features in the model, 12 in the study)" in next(
         c.text for c in found if c.code == "B18"
     )
-    assert "B18" not in codes(gather_facts(run, FittedModel.of(model)).checks)
+    assert "B18" not in codes(make_page(run, FittedModel.of(model)).checks)
 
 
 def test_a_model_with_as_many_columns_of_other_names_is_named(changed, model):
     def renamed(frame):
         return frame.assign(feature=frame["feature"].replace("clinic_0", "Age"))
 
-    found = gather_facts(changed(selection=renamed), FittedModel.of(model)).checks
+    found = make_page(changed(selection=renamed), FittedModel.of(model)).checks
     assert "clinic (the model does not have Age)" in next(c.text for c in found if c.code == "B18")
 
 
 def test_thresholds_are_one_half_and_the_prevalence(run, data):
-    rows = [r for r in gather_facts(run).tables["thresholds"].rows if r[0].text == "BALDUR"]
+    rows = [r for r in make_page(run).tables["thresholds"].rows if r[0].text == "BALDUR"]
     assert [(row[1].text, row[1].small) for row in rows] == [
         ("0.50", ""),
         (number(data[1].mean()), "prevalence"),

@@ -8,7 +8,8 @@ import pytest
 
 from baldur.evaluation.results_reader import changed_files, is_number, read_grids, read_result_table
 from baldur.exceptions import InputError
-from baldur.report import build, report_folder
+from baldur.report import page as page_module
+from baldur.report import report_folder
 
 SELECTION = (
     "model,view,feature,class,n_features,folds,frequency,mean_weight,mean_raw_weight,sign_agreement"
@@ -83,7 +84,7 @@ def test_numbers_beyond_a_float_are_no_numbers(number, tmp_path):
 
 
 def test_a_page_is_not_written_into_a_folder_behind_a_link(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "draw", lambda plans: ([], []))
+    monkeypatch.setattr(page_module, "draw", lambda plans: ([], []))
     place = shutil.copytree(folder, tmp_path / "results")
     (tmp_path / "outside").mkdir()
     (place / "report.html").unlink(missing_ok=True)

@@ -55,7 +55,7 @@ def test_the_command_prints_the_auc_and_writes_a_page(places):
 
 def test_the_page_has_both_figures_and_the_headlines(places):
     study, _, folder, _ = places
-    facts = validation_page(open_validation(folder), "hidden", None).facts
+    facts = validation_page(open_validation(folder), "hidden", None)
     rows = {row[0].text: row for row in facts.tables["figures"].rows}
     new = pd.read_csv(folder / "intervals.csv").query("site == '*'").set_index("metric")
     old = pd.read_csv(study / "intervals.csv").query("model == 'BALDUR' and site == '*'")
@@ -81,8 +81,8 @@ def test_the_page_has_the_title_of_the_study_file(places, tmp_path):
         first = [f"Title: {title}", ""] if title else []
         (folder / "validation.txt").write_text("\n".join([*first, *lines]))
         run = open_validation(folder)
-        assert validation_page(run, "hidden", None).facts.title == said
-        assert validation_page(run, "hidden", "Mine").facts.title == "Mine"
+        assert validation_page(run, "hidden", None).title == said
+        assert validation_page(run, "hidden", "Mine").title == "Mine"
 
 
 def test_notes_name_samples_only_where_people_are_named(places, tmp_path):
@@ -92,10 +92,10 @@ def test_notes_name_samples_only_where_people_are_named(places, tmp_path):
         file.write("Note: sample 'id-7' has Age = 540, sample \"o'hara\" has Age = 530.\n")
         file.write("Note: 'vaping' counts as missing. Samples: 'id-8', 'id-9'. Check it.\n")
     run = open_validation(folder)
-    far, unknown = validation_page(run, "hidden", None).facts.notes[-2:]
+    far, unknown = validation_page(run, "hidden", None).notes[-2:]
     assert far == "a sample has Age = 540, a sample has Age = 530."
     assert unknown == "'vaping' counts as missing. Samples: not named here. Check it."
-    assert "id-7" in validation_page(run, "named", None).facts.notes[-2]
+    assert "id-7" in validation_page(run, "named", None).notes[-2]
 
 
 def test_a_value_far_outside_training_is_on_the_page(places, tmp_path):
@@ -108,7 +108,7 @@ def test_a_value_far_outside_training_is_on_the_page(places, tmp_path):
     for value, said in ((540.0, True), (200.5, True), (200.0, False), (79.0, False)):
         frame.loc[0, "high_new"] = value
         frame.to_csv(folder / "shift_features.csv", index=False)
-        facts = validation_page(open_validation(folder), "hidden", None).facts
+        facts = validation_page(open_validation(folder), "hidden", None)
         found = [c.text for c in facts.checks if c.code == "B21"]
         wanted = f"Age in clinical = {value:g} (training: 40 to 80)"
         assert any(wanted in text for text in found) == said
@@ -121,10 +121,10 @@ def test_serious_checks_are_in_the_headline_of_a_validation(places, tmp_path):
     frame = pd.read_csv(folder / "shift_views.csv")
     frame.loc[0, ["far", "worst_shift"]] = [1, -23.3]
     frame.to_csv(folder / "shift_views.csv", index=False)
-    facts = validation_page(open_validation(folder), "hidden", None).facts
+    facts = validation_page(open_validation(folder), "hidden", None)
     assert facts.answer[0].answer.startswith("Yes, but see B19 below first:")
     (folder / "shift_views.csv").unlink()
-    facts = validation_page(open_validation(folder), "hidden", None).facts
+    facts = validation_page(open_validation(folder), "hidden", None)
     assert {"B19", "B21"} <= set(facts.not_made)
 
 
@@ -132,7 +132,7 @@ def test_without_the_development_study_nothing_is_compared(places, tmp_path):
     folder = tmp_path / "alone"
     shutil.copytree(places[2], folder)
     (folder / "development.csv").unlink()
-    facts = validation_page(open_validation(folder), "hidden", None).facts
+    facts = validation_page(open_validation(folder), "hidden", None)
     assert facts.answer[1].outcome == "cannot be determined"
     assert [c.name for c in facts.tables["figures"].columns] == ["Measure", "New cohort"]
 
@@ -150,7 +150,7 @@ def test_another_folder_is_no_development_study(places, tmp_path):
 
 def test_damaged_validations_are_refused_in_one_line_or_have_a_page(places, tmp_path, monkeypatch):
     folder, place = places[2], tmp_path / "damaged"
-    monkeypatch.setattr("baldur.report.validation.draw", lambda plans: ([], []))
+    monkeypatch.setattr("baldur.report.page.draw", lambda plans: ([], []))
     rng = np.random.default_rng(0)
     every = list(table_damages(folder, rng))
     refused = 0

@@ -6,6 +6,7 @@ import tomllib
 import numpy as np
 import pandas as pd
 import pytest
+from baldur.report.facts import gather_facts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from baldur.evaluation import evaluate_predictions, nested_cv, threshold_measure
 from baldur.evaluation.metric_table import recompute_table
 from baldur.evaluation.results import Results
 from baldur.exceptions import StudyError
-from baldur.report.facts import gather_facts
 from baldur.study import evaluate_study, load_study, study_schema
 from baldur.study.comparison import make_models
 from baldur.study.data import read_study

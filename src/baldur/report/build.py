@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,9 @@ from baldur.evaluation.result import NestedResult
 from baldur.evaluation.result_files import REPORT
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
-from baldur.report.facts import gather_facts
-from baldur.report.fitted import FittedModel, calculator_of
-from baldur.report.outcomes import outcomes_page
+from baldur.report.fitted import FittedModel
 from baldur.report.page import Page, check_extra, render
-from baldur.report.pictures import draw, plans_of
+from baldur.report.pages import make_page
 from baldur.report.validation import is_validation, open_validation, validation_page
 from baldur.saving import SavedModel, load
 from baldur.study.evaluate import EvaluatedStudy
@@ -76,14 +74,15 @@ def report_folder(
     target = place / REPORT if path is None else _file_at(Path(path))
     if (place / _MANIFEST).is_file():
         _refuse_model(model, place, "a model folder")
-        return _write(target, None, FittedModel.of_saved(load(place, study=True)), people, title)
+        fitted = FittedModel.of_saved(load(place, study=True))
+        return _write(target, make_page, None, fitted, people=people, title=title)
     if is_validation(place):
         _refuse_model(model, place, "the folder of a validation")
-        check_extra()
-        return _write_page(target, validation_page(open_validation(place), people, title))
+        return _write(target, validation_page, open_validation(place), people, title)
     results = Results.read(place)
     added = None if model is None else FittedModel.of_saved(load(model, study=True))
-    _write(target, results, added, people, title, linked=path is None)
+    options = {"people": people, "title": title, "linked": path is None}
+    _write(target, make_page, results, added, **options)
     if path is None:
         list_page(results)
     return target
@@ -131,7 +130,8 @@ def report_study(
     for results in (*study.results.outcomes.values(), study.results):
         assert results.folder is not None
         fitted = added if results is study.results else None
-        page = _write(results.folder / REPORT, results, fitted, people, None, linked=True)
+        target = results.folder / REPORT
+        page = _write(target, make_page, results, fitted, people=people, linked=True)
         list_page(results)
     return page
 
@@ -180,7 +180,7 @@ def report_result(
     elif model is not None:
         fitted = FittedModel.of(model)
     results = result if isinstance(result, Results) else Results(result)
-    return _write(_file_at(Path(path)), results, fitted, people, title)
+    return _write(_file_at(Path(path)), make_page, results, fitted, people=people, title=title)
 
 
 def report_model(
@@ -224,7 +224,8 @@ def report_model(
     ...     print(page.name, "Pilot" in page.read_text(encoding="utf-8"))
     model.html True
     """
-    return _write(_file_at(Path(path)), None, FittedModel.of(model, X, y), people, title)
+    fitted = FittedModel.of(model, X, y)
+    return _write(_file_at(Path(path)), make_page, None, fitted, people=people, title=title)
 
 
 def _file_at(path: Path) -> Path:
@@ -232,23 +233,14 @@ def _file_at(path: Path) -> Path:
     return path / REPORT if path.is_dir() else path
 
 
-def _write(
-    path: Path,
-    run: Results | None,
-    model: FittedModel | None,
-    people: str,
-    title: str | None,
-    *,
-    linked: bool = False,
-) -> Path:
-    """Write a page; `linked` says whether it lies in the results folder, beside other pages."""
+def _write(path: Path, make: Callable[..., Page], *arguments: Any, **options: Any) -> Path:
+    """Make a page and write it, if the libraries that it needs are there."""
     check_extra()
     with no_collection():
-        if run is not None and run.outcomes:
-            page = outcomes_page(run, model, people, title, linked=linked)
-        else:
-            page = make_page(run, model, people, title)
-    return _write_page(path, page)
+        text = render(make(*arguments, **options))
+    check_writable(path.parent)
+    write_atomically(path, text.encode("utf-8"))
+    return path
 
 
 @contextmanager
@@ -261,33 +253,3 @@ def no_collection() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
-
-
-def _write_page(path: Path, page: Page) -> Path:
-    check_writable(path.parent)
-    write_atomically(path, render(page).encode("utf-8"))
-    return path
-
-
-def make_page(
-    run: Results | None, model: FittedModel | None, people: str, title: str | None
-) -> Page:
-    """Return facts, figures and calculator of a page."""
-    facts = gather_facts(run, model, people=people, title=title)
-    figures, left = draw(plans_of(run, facts.main or None, model))
-    absent = "No people were passed with the model."
-    if people == "none":
-        absent = "People are left out of this page."
-    elif run is not None:
-        absent = "There are no predictions to show."
-    elif model is not None and model.X is not None:
-        absent = "People are not listed for a model with several outcomes."
-    return Page(
-        facts=facts,
-        figures=figures,
-        calculator=calculator_of(model),
-        hidden=people == "hidden",
-        has_model=model is not None and model.inner is not None,
-        people_absent=absent,
-        left_figures=left,
-    )

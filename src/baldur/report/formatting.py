@@ -315,3 +315,8 @@ def spread(
 def ends_of(key: str, ends: Sequence[str] = ENDS) -> tuple[str, ...]:
     """Return the names of the columns that `spread` makes for one key."""
     return tuple(f"{key} {end}" for end in ends)
+
+
+def named(*tables: Table) -> dict[str, Table]:
+    """Return the tables that have rows, by their names."""
+    return {table.id: table for table in tables if table}

@@ -1,4 +1,4 @@
-"""A methods paragraph to paste, and how to repeat the study."""
+"""How a study was done: methods paragraph, settings, commands, and the TRIPOD+AI items."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.record import versions
 from baldur.evaluation.results import Results
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, distinct, listed, number, short
+from baldur.report.formatting import count, distinct, listed, number, plain, short
 
 _SCHEMES = {
     "stratified": "stratified by outcome",
@@ -125,6 +126,62 @@ def _folds(record: dict[str, Any], run: Results) -> str:
         f"Models were compared by nested cross-validation with {record.get('folds', '?')} outer "
         f"folds{inner}{', ' + scheme if scheme else ''}{times}."
     )
+
+
+def lead_of_run(run: Results, outcomes: str = "") -> str:
+    """Return the first line of a page: people, views and features, models."""
+    record = run.record
+    views = record.get("views", [])
+    some = record.get("view_sets", {})
+    return (
+        f"{count(record.get('people', 0), 'person', 'people')}, {count(len(views), 'data view')} "
+        f"with {count(sum(v['features'] for v in views), 'feature')}, "
+        f"{outcomes + ', ' if outcomes else ''}"
+        f"{count(len(record.get('models', [])) - len(some), 'model')}"
+        f"{' and ' + count(len(some), 'view set') if some else ''} compared by cross-validation."
+    )
+
+
+def settings_of_run(run: Results) -> list[tuple[str, str]]:
+    """Return the settings of a comparison, each with its name."""
+    record = run.record
+    made = [
+        (name, plain(record[key]))
+        for name, key in (
+            ("Seed", "seed"), ("Outer folds", "folds"), ("Repeats", "repeats"),
+            ("Inner folds", "inner"), ("Scheme", "scheme"),
+            ("Scaling", "scale"), ("Prevalence", "prevalence"),
+        )
+        if record.get(key) is not None
+    ]  # fmt: skip
+    metric = str(record.get("select_by", ""))
+    if metric in METRICS:
+        made.append(("Settings chosen by", METRICS[metric].heading))
+    chosen = run.table("settings")
+    if "setting" in chosen:
+        for (model, setting), part in chosen.groupby(["model", "setting"], sort=False):
+            values = part["value"].map(plain).value_counts()
+            texts = distinct(values.index)
+            counts = [f"{v} ({n} of {len(part)} folds)" for v, n in zip(texts, values, strict=True)]
+            made.append((short(f"{model}: {setting}", 120), ", ".join(counts)))
+    return made
+
+
+def about_run(run: Results) -> dict[str, Any]:
+    """Return classes, settings, versions, commands and notes of a comparison, for its page."""
+    record = run.record
+    notes = [
+        f"{short(model)}: {short(text, 400)}"
+        for model, texts in record.get("notes", {}).items()
+        for text in texts
+    ]
+    return {
+        "classes": run.classes,
+        "settings": settings_of_run(run),
+        "versions": {str(k): str(v) for k, v in (record.get("versions") or versions()).items()},
+        "repeat": repeat_of_run(run),
+        "notes": [*notes, *(short(text, 400) for text in record.get("notes_on_data", []))],
+    }
 
 
 def methods_of_model(model: FittedModel) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -18,8 +19,7 @@ from baldur.report.answer import OTHERS, answer_of_run, main_model
 from baldur.report.checks import checks_of_run
 from baldur.report.evidence import comparison_of, prediction_of
 from baldur.report.explanations import factors_of
-from baldur.report.facts import Facts, OutcomeFacts, lead_of_run, notes_of_run, settings_of_run
-from baldur.report.fitted import Calculator, FittedModel
+from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     Cell,
     Column,
@@ -28,12 +28,13 @@ from baldur.report.formatting import (
     ends_of,
     listed,
     make_table,
+    named,
     short,
     spread,
 )
-from baldur.report.methods import methods_of_run, repeat_of_run
-from baldur.report.page import Page
-from baldur.report.pictures import Plan, draw, latent_plans
+from baldur.report.methods import about_run, lead_of_run, methods_of_run
+from baldur.report.page import OutcomeSection, Page
+from baldur.report.pictures import Plan, latent_plans
 from baldur.report.sentences import COMPARISON, PREDICTION, SHOWN, Sentence, case_of
 from baldur.report.tables import difference_table, model_table
 
@@ -42,12 +43,7 @@ _MOST_DRAWN = 12
 
 
 def outcomes_page(
-    run: Results,
-    model: FittedModel | None,
-    people: str,
-    title: str | None,
-    *,
-    linked: bool = False,
+    run: Results, model: FittedModel | None, title: str | None, *, linked: bool = False
 ) -> Page:
     """Return the page of several outcomes, with links to the page of each that is there."""
     lacking = {"outcome", "model", "metric"} - set(_intervals(run))
@@ -56,46 +52,40 @@ def outcomes_page(
             f"{Path(run.folder or '') / 'intervals.csv'} is missing or damaged, or has no column "
             f"{min(lacking)!r}. {AGAIN}"
         )
-    main = main_model(run)
+    main, n = main_model(run), count(len(run.outcomes), "outcome")
     checks = checks_of_run(run, None)
-    outcomes: list[OutcomeFacts] = []
-    plans: list[Plan] = []
+    caption = f"{_heading(run)} of every outcome"
+    make = partial(plots.OutcomesDisplay, _intervals(run), metric=_metric(run))
+    plans = [Plan("outcomes", "outcomes", caption, make, wide=True)]
+    plans += latent_plans(model, "outcomes") if model is not None else []
+    outcomes: list[OutcomeSection] = []
     for number, (name, one) in enumerate(run.outcomes.items(), 1):
-        link = _link(run, one) if linked else ""
-        outcomes.append(_outcome(name, number, one, main, link))
-        # What is said of the data once is not said of every outcome again.
-        outcomes[-1].checks = [c for c in outcomes[-1].checks if c not in checks]
+        own = main if main in one.finished else main_model(one)
+        found = checks_of_run(one, own)
+        section = OutcomeSection(
+            f"outcome-{number}",
+            short(name, 80),
+            own or "",
+            answer_of_run(one, own, found),
+            [c for c in found if c not in checks],  # the others are on the page already
+            _link(run, one) if linked else "",
+        )
+        outcomes.append(section)
         if number <= _MOST_DRAWN:
-            plans += _plans_of_outcome(one, outcomes[-1])
-    tables = [_counts(run), model_table(run), difference_table(run, main), _by_outcome(run)]
-    record = run.record
-    n = count(len(run.outcomes), "outcome")
-    facts = Facts(
-        title=title or str(record.get("title") or "") or f"Comparison of models for {n}",
+            plans += _plans_of_outcome(one, section)
+    return Page(
+        **about_run(run),
+        title=title or str(run.record.get("title") or "") or f"Comparison of models for {n}",
         lead=lead_of_run(run, n),
         main=main or "",
-        classes=run.classes,
         answer=_answer(run, main, outcomes),
         checks=checks,
-        tables={t.id: t for t in tables if t},
+        tables=named(_counts(run), model_table(run), difference_table(run, main), _by_outcome(run)),
         methods=_methods(run, main),
-        settings=settings_of_run(run),
-        versions={str(k): str(v) for k, v in record.get("versions", {}).items()},
-        repeat=repeat_of_run(run),
-        notes=notes_of_run(run),
         factors="" if model is None else factors_of(model),
         outcomes=outcomes,
+        plans=plans,
     )
-    plans = [
-        Plan(
-            "outcomes", "outcomes", f"{_heading(run)} of every outcome",
-            lambda: plots.OutcomesDisplay(_intervals(run), metric=_metric(run)), wide=True,
-        ),
-        *(latent_plans(model, "outcomes") if model is not None else []),
-        *plans,
-    ]  # fmt: skip
-    figures, left = draw(plans)
-    return Page(facts=facts, figures=figures, calculator=Calculator(""), left_figures=left)
 
 
 def _intervals(run: Results) -> pd.DataFrame:
@@ -121,32 +111,24 @@ def _heading(run: Results) -> str:
     return METRICS[_metric(run)].heading
 
 
-def _outcome(name: str, number: int, run: Results, main: str | None, link: str) -> OutcomeFacts:
-    """Return the short section of one outcome: its answer and its checks."""
-    own = main if main in run.finished else main_model(run)
-    checks = checks_of_run(run, own)
-    answer = answer_of_run(run, own, checks)
-    return OutcomeFacts(f"outcome-{number}", short(name, 80), own or "", answer, checks, link)
-
-
-def _plans_of_outcome(run: Results, facts: OutcomeFacts) -> list[Plan]:
-    if not facts.main:
+def _plans_of_outcome(run: Results, section: OutcomeSection) -> list[Plan]:
+    """Return the ROC curve and the calibration curve of one outcome."""
+    if not section.main:
         return []
-    results, models = run, [facts.main]
-    name = facts.name
+    figures = (
+        ("roc", f"ROC curve of {short(section.main)}", plots.RocDisplay),
+        ("calibration", "predicted and observed", plots.CalibrationDisplay),
+    )
     return [
         Plan(
-            f"{facts.id}-roc", facts.id, f"{name}: ROC curve of {short(facts.main)}",
-            lambda: plots.RocDisplay.from_result(results, models), optional=True,
-        ),
-        Plan(
-            f"{facts.id}-calibration", facts.id, f"{name}: predicted and observed",
-            lambda: plots.CalibrationDisplay.from_result(results, models), optional=True,
-        ),
+            f"{section.id}-{name}", section.id, f"{section.name}: {caption}",
+            partial(display.from_result, run, [section.main]), optional=True,
+        )
+        for name, caption, display in figures
     ]  # fmt: skip
 
 
-def _answer(run: Results, main: str | None, outcomes: list[OutcomeFacts]) -> list[Sentence]:
+def _answer(run: Results, main: str | None, outcomes: list[OutcomeSection]) -> list[Sentence]:
     n = len(run.outcomes)
     question = "Can the outcomes be predicted, on average?"
     if main is None:

@@ -1,4 +1,4 @@
-"""From facts and figures to one HTML file that loads nothing."""
+"""A page: what it shows, and how that becomes one HTML file that loads nothing."""
 
 from __future__ import annotations
 
@@ -9,44 +9,101 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
+import baldur
 from baldur.core.optional import import_extra
-from baldur.report.explanations import EXPLANATIONS
-from baldur.report.facts import Facts, made_with
+from baldur.report.checks import Check
+from baldur.report.explanations import EXPLANATIONS, Explanation
+from baldur.report.feature_tables import ViewCard
 from baldur.report.fitted import Calculator
-from baldur.report.formatting import kind, number, short
+from baldur.report.formatting import Table, kind, number, short
+from baldur.report.methods import Item
 from baldur.report.people import Person
-from baldur.report.pictures import Picture
+from baldur.report.pictures import Picture, Plan, draw
+from baldur.report.sentences import Sentence
 
-_SECTIONS = [
-    ("answer", "Answer"),
-    ("studied", "Participants"),
-    ("models", "Models"),
-    ("outcomes", "Outcomes"),
-    ("cohort", "New cohort"),
-    ("features", "Features"),
-    ("views", "Views"),
-    ("added", "Added value"),
-    ("usefulness", "Clinical use"),
-    ("calculator", "Calculator"),
-    ("people", "People"),
-    ("methods", "Methods"),
-    ("tripod", "TRIPOD+AI"),
-    ("repeat", "Reproduce"),
-    ("checks", "Checks"),
-]
+_SECTIONS = {
+    "answer": "Answer",
+    "studied": "Participants",
+    "models": "Models",
+    "outcomes": "Outcomes",
+    "cohort": "New cohort",
+    "features": "Features",
+    "views": "Views",
+    "added": "Added value",
+    "usefulness": "Clinical use",
+    "calculator": "Calculator",
+    "people": "People",
+    "methods": "Methods",
+    "tripod": "TRIPOD+AI",
+    "repeat": "Reproduce",
+    "checks": "Checks",
+}
+"""Sections of a page in their order, with their names in its navigation."""
+
+
+@dataclass
+class OutcomeSection:
+    """The short section of one of several outcomes."""
+
+    id: str
+    name: str
+    main: str  # The model that it is about
+    answer: list[Sentence]
+    checks: list[Check]
+    link: str = ""  # Address of the page of this outcome, or ""
 
 
 @dataclass
 class Page:
-    """Facts, figures and calculator of one page."""
+    """Everything that a page shows, as plain values; figures are drawn by `render`."""
 
-    facts: Facts
-    figures: list[Picture]
-    calculator: Calculator
-    hidden: bool = True  # Whether identifiers are hidden
-    has_model: bool = False  # Whether there is a fit on all people
+    title: str
+    lead: str
+    main: str  # The model that the page is about
+    classes: list[str]  # The positive one last; empty for numbers
+    answer: list[Sentence]
+    checks: list[Check]
+    tables: dict[str, Table]
+    methods: str
+    versions: dict[str, str]
+    repeat: list[str]  # Commands
+    plans: list[Plan]  # Figures
+    made: list[str] = field(default_factory=list)  # Codes of the checks that could be made
+    not_made: list[str] = field(default_factory=list)
+    views: list[ViewCard] = field(default_factory=list)
+    people: list[Person] = field(default_factory=list)
+    people_left: int = 0  # Not listed
     people_absent: str = ""  # Why no people are listed, if none are
-    left_figures: list[str] = field(default_factory=list)
+    hidden: bool = True  # Whether identifiers are hidden
+    tripod: list[Item] = field(default_factory=list)
+    settings: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # Warnings of the models
+    factors: str = ""  # What the latent factors of the model are, where it has any
+    added: list[str] = field(default_factory=list)  # Sentences on what each view adds
+    outcomes: list[OutcomeSection] = field(default_factory=list)
+    calculator: Calculator | None = None  # None: the page is not about one model of one outcome
+    has_model: bool = False  # Whether there is a fit on all people
+    validation: bool = False  # Whether the page is about a model in a new cohort
+
+    @property
+    def explanations(self) -> list[Explanation]:
+        """Explanations of the checks that apply, in the order of their codes; else all."""
+        checks = [*self.checks, *(c for o in self.outcomes for c in o.checks)]
+        return [EXPLANATIONS[code] for code in sorted({c.code for c in checks} or EXPLANATIONS)]
+
+    @property
+    def value_name(self) -> str:
+        """Heading of the predicted value of each person."""
+        if not self.classes:
+            return "Predicted"
+        if len(self.classes) == 2:
+            return f"P({short(self.classes[-1], 24)})"
+        return "Probability"
+
+
+def made_with() -> str:
+    """Return the name and version of the package, for the foot of the page."""
+    return f"baldur {baldur.__version__}"
 
 
 def render(page: Page) -> str:
@@ -57,48 +114,40 @@ def render(page: Page) -> str:
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     safe = import_extra("markupsafe", "report", "A report").Markup
-    facts = page.facts
-    scripts = [asset("page.js")]
-    if page.calculator.ready:
-        scripts += [page.calculator.script, asset("calculator.js")]
-    by_section: dict[str, list[Any]] = {}
-    for picture in page.figures:
+    pictures, left_figures = draw(page.plans)
+    figures: dict[str, list[Picture]] = {}
+    for picture in pictures:
         picture.svg = safe(picture.svg)  # drawn by this package, which escapes names
-        by_section.setdefault(picture.section, []).append(picture)
-    names = [*(name for name, _ in _SECTIONS), *(o.id for o in facts.outcomes)]
-    useful = {"thresholds", "subgroups"} & set(facts.tables) or by_section.get("usefulness")
+        figures.setdefault(picture.section, []).append(picture)
+    scripts = [asset("page.js")]
+    if page.calculator is not None and page.calculator.ready:
+        scripts += [page.calculator.script, asset("calculator.js")]
+    one_model = page.calculator is not None
     there = {
-        "models": "models" in facts.tables,
-        "outcomes": bool(facts.outcomes),
-        "cohort": "figures" in facts.tables,
-        "features": facts.one_model,
-        "views": facts.one_model,
-        "added": bool(facts.added),
-        "usefulness": bool(useful),
-        "calculator": facts.one_model,
-        "people": not facts.outcomes,
-        "tripod": bool(facts.tripod),
+        "models": "models" in page.tables,
+        "outcomes": bool(page.outcomes),
+        "cohort": "figures" in page.tables,
+        "features": one_model,
+        "views": one_model,
+        "added": bool(page.added),
+        "usefulness": bool({"thresholds", "subgroups"} & {*page.tables} or "usefulness" in figures),
+        "calculator": one_model,
+        "people": not page.outcomes,
+        "tripod": bool(page.tripod),
     }
-    features = facts.tables.get("features")
-    tags = features.tags if features is not None else []
+    tags = page.tables["features"].tags if "features" in page.tables else []
     text: str = environment.from_string(asset("page.html.j2")).render(
-        facts=facts,
-        figures={name: by_section.get(name, []) for name in names},
-        calculator=page.calculator,
-        sections=[(i, n) for i, n in _SECTIONS if there.get(i, True)],
-        explanations=facts.explanations or list(EXPLANATIONS.values()),
-        made=_names(facts.made),
-        not_made=_names(facts.not_made),
+        page=page,
+        figures=figures,
+        sections={i: n for i, n in _SECTIONS.items() if there.get(i, True)},
+        made=_names(page.made),
+        not_made=_names(page.not_made),
         feature_models=list(dict.fromkeys(t["model"] for t in tags if t["model"])),
         feature_views=list(dict.fromkeys(t["view"] for t in tags)),
-        person_columns=_person_columns(facts),
-        show_site=any(p.site for p in facts.people),
-        show_missing=any(p.missing for p in facts.people),
-        hidden=page.hidden,
-        has_model=page.has_model,
-        people_absent=page.people_absent,
-        left_figures=page.left_figures,
-        filled=sum(bool(i.answer) for i in facts.tripod),
+        show_site=any(p.site for p in page.people),
+        show_missing=any(p.missing for p in page.people),
+        left_figures=left_figures,
+        filled=sum(bool(i.answer) for i in page.tripod),
         number=number,
         kind=kind,
         style=safe(asset("style.css")),
@@ -117,37 +166,22 @@ def _names(codes: list[str]) -> str:
     return ", ".join(name[0].lower() + name[1:] for name in names)
 
 
-def _person_columns(facts: Facts) -> list[tuple[str, bool]]:
-    columns = [
-        ("Person", False),
-        ("Observed", False),
-        ("Predicted", False),
-        (facts.value_name, True),
-    ]
-    if any(p.site for p in facts.people):
-        columns.append(("Site", False))
-    if any(p.missing for p in facts.people):
-        columns.append(("Missing views", False))
-    return columns
-
-
 def _data(page: Page) -> dict[str, Any]:
-    facts = page.facts
     made: dict[str, Any] = {
-        "people": [_person(p, facts) for p in facts.people],
-        "personHeads": ["Model", *(["Class"] if facts.classes else []), facts.value_name],
+        "people": [_person(p, page) for p in page.people],
+        "personHeads": ["Model", *(["Class"] if page.classes else []), page.value_name],
         "termsCaption": "What each feature adds"
-        + (" to the log odds" if facts.classes else " to the prediction")
-        + (f" of {short(facts.classes[-1], 40)}" if facts.classes else ""),
+        + (" to the log odds" if page.classes else " to the prediction")
+        + (f" of {short(page.classes[-1], 40)}" if page.classes else ""),
     }
-    if page.calculator.card is not None:
+    if page.calculator is not None and page.calculator.card is not None:
         made["card"] = page.calculator.card
     return made
 
 
-def _person(person: Person, facts: Facts) -> dict[str, Any]:
+def _person(person: Person, page: Page) -> dict[str, Any]:
     shown = [("Observed", person.truth or "not known"), ("Predicted", person.predicted)]
-    shown.append((facts.value_name, number(person.value, 3)))
+    shown.append((page.value_name, number(person.value, 3)))
     if person.site:
         shown.append(("Site", person.site))
     shown.append(("Missing views", ", ".join(person.missing) or "none"))
@@ -157,7 +191,7 @@ def _person(person: Person, facts: Facts) -> dict[str, Any]:
         "name": person.name,
         "facts": shown,
         "models": [
-            [m, *([label] if facts.classes else []), number(v, 3)] for m, label, v in person.models
+            [m, *([label] if page.classes else []), number(v, 3)] for m, label, v in person.models
         ],
         "terms": [[f"{v}: {f}" if v else f, value] for v, f, value in person.terms],
     }

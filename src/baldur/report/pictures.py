@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,140 +75,101 @@ class Plan:
     id: str
     section: str
     caption: str
-    make: Callable[[], Any]  # Returns the Display, or None where it does not apply
+    make: Callable[[], Any]  # Returns the Display
     wide: bool = False
-    optional: bool = False  # Left out without a note where it does not apply
+    optional: bool = False  # Left out without a note where it cannot be drawn
+    when: bool = True  # Whether there is something to show
+
+
+def _planner(source: str, first: Any) -> Callable[..., Plan]:
+    """Return a function that plans a figure: its Display, section, id, caption and arguments.
+
+    It is drawn by a class method of the Display (`source`) from `first` and the arguments.
+    """
+
+    def plan(
+        display: Any, section: str, name: str, caption: str, *more: Any, **options: Any
+    ) -> Plan:
+        make = partial(getattr(display, source), first, *more)
+        return Plan(name, section, caption, make, **options)
+
+    return plan
 
 
 def plans_of(run: Results | None, main: str | None, model: FittedModel | None) -> list[Plan]:
     """Return the figures of a page, in their order."""
-    made: list[Plan] = []
+    plans: list[Plan] = []
     if run is not None and main is not None:
-        made += _plans_of_run(run, main)
+        plans += _plans_of_run(run, main)
     if model is not None and model.inner is not None:
         # The outer folds of a study answer the same question without having chosen anything.
         own = _plans_of_model(model)
-        made += own if run is None else [p for p in own if p.id != "few-features-fit"]
-    return made
+        plans += own if run is None else [p for p in own if p.id != "few-features-fit"]
+    return plans
 
 
 def _plans_of_run(run: Results, main: str) -> list[Plan]:
-    results, classes = run, run.classes
-    name, few = short(main), _shown_models(run, main)
+    plan, name, few = _planner("from_result", run), short(main), _shown_models(run, main)
     some = _left_out(run, few)
-    curves = [
-        Plan(
-            "roc", "models", f"ROC curves{some}",
-            lambda: plots.RocDisplay.from_result(results, few),
-        ),
-        Plan(
-            "precision-recall", "models", f"Precision and recall{some}",
-            lambda: plots.PrecisionRecallDisplay.from_result(results, few),
-        ),
+    seen = "Calibration: predicted and observed"
+    seen = seen if run.classes else "Predicted and observed outcomes"
+    every_view = run.people.filter(regex=f"^{HAS}").to_numpy(dtype=float).all()
+    return [
+        plan(plots.MissingViewsDisplay, "studied", "missing-views", "Samples with missing views",
+             when=len(run.people) > 0 and not every_view),
+        plan(plots.ComparisonDisplay, "models", "comparison", "Models with their intervals",
+             wide=True),
+        *_curves(run, few, "models", f"ROC curves{some}", some),
+        plan(plots.ForestDisplay, "features", "forest-folds", f"Weights of {name} over the folds",
+             main),
+        plan(plots.FewFeaturesDisplay, "features", "few-features",
+             f"Accuracy of {name} with few features", main, optional=True),
+        plan(plots.FoldWeightsDisplay, "features", "fold-weights",
+             f"Features of {name} in every fold", main, optional=True),
+        plan(plots.ManhattanDisplay, "features", "manhattan-folds",
+             "Variants along the chromosomes, over the folds", main, optional=True),
+        plan(plots.BrainDisplay, "features", "brain-folds", "Where in the brain, over the folds",
+             main, optional=True, wide=True),
+        plan(plots.ViewShareDisplay, "views", "view-share-folds",
+             f"Share of each view in {name}, fold by fold", main,
+             when=len(run.record.get("views", [])) > 1),
+        plan(plots.CalibrationDisplay, "usefulness", "calibration", seen + some, few),
+        plan(plots.AddedValueDisplay, "added", "added",
+             "Sets of views: how well they predict, and what each view adds", wide=True,
+             when=len(run.table("added_value")) > 0),
+        _decision(run, few, some),
+        plan(plots.LearningCurveDisplay, "usefulness", "learning",
+             "Learning curve: performance by number of people", few,
+             when=len(run.table("learning_curve")) > 0),
     ]  # fmt: skip
-    calibration = (
-        "Calibration: predicted and observed" if classes else "Predicted and observed outcomes"
-    ) + some
-    made = [
-        Plan(
-            "missing-views", "studied", "Samples with missing views",
-            lambda: plots.MissingViewsDisplay.from_result(results),
-        ),
-        Plan(
-            "comparison", "models", "Models with their intervals",
-            lambda: plots.ComparisonDisplay.from_result(results), wide=True,
-        ),
-        *(curves if classes else []),
-        Plan(
-            "forest-folds", "features", f"Weights of {name} over the folds",
-            lambda: plots.ForestDisplay.from_result(results, main),
-        ),
-        Plan(
-            "few-features", "features", f"Accuracy of {name} with few features",
-            lambda: plots.FewFeaturesDisplay.from_result(results, main), optional=True,
-        ),
-        Plan(
-            "fold-weights", "features", f"Features of {name} in every fold",
-            lambda: plots.FoldWeightsDisplay.from_result(results, main), optional=True,
-        ),
-        Plan(
-            "manhattan-folds", "features", "Variants along the chromosomes, over the folds",
-            lambda: plots.ManhattanDisplay.from_result(results, main), optional=True,
-        ),
-        Plan(
-            "brain-folds", "features", "Where in the brain, over the folds",
-            lambda: plots.BrainDisplay.from_result(results, main), wide=True, optional=True,
-        ),
-        Plan(
-            "view-share-folds", "views", f"Share of each view in {name}, fold by fold",
-            lambda: plots.ViewShareDisplay.from_result(results, main),
-        ),
-        Plan(
-            "calibration", "usefulness", calibration,
-            lambda: plots.CalibrationDisplay.from_result(results, few),
-        ),
+
+
+def _curves(
+    run: Results, models: list[str], section: str, title: str, some: str = ""
+) -> list[Plan]:
+    plan, known = _planner("from_result", run), bool(run.classes)
+    return [
+        plan(plots.RocDisplay, section, "roc", title, models, when=known),
+        plan(plots.PrecisionRecallDisplay, section, "precision-recall",
+             f"Precision and recall{some}", models, when=known),
     ]  # fmt: skip
-    # Where every sample has every view there is nothing to show.
-    if not len(run.people) or run.people.filter(regex=f"^{HAS}").to_numpy(dtype=float).all():
-        made = made[1:]
-    if len(run.record.get("views", [])) < 2:
-        made = [plan for plan in made if plan.id != "view-share-folds"]
-    if len(run.table("added_value")):
-        made.append(
-            Plan(
-                "added", "added", "Sets of views: how well they predict, and what each view adds",
-                lambda: plots.AddedValueDisplay.from_result(results), wide=True,
-            )
-        )  # fmt: skip
-    if len(run.table("decision")):
-        made.append(
-            Plan(
-                "decision", "usefulness",
-                f"Decision curve: net benefit of using the predictions{some}",
-                lambda: plots.DecisionDisplay.from_result(results, few),
-            )
-        )  # fmt: skip
-    if len(run.table("learning_curve")):
-        made.append(
-            Plan(
-                "learning", "usefulness", "Learning curve: performance by number of people",
-                lambda: plots.LearningCurveDisplay.from_result(results, few),
-            )
-        )  # fmt: skip
-    return made
+
+
+def _decision(run: Results, models: list[str], some: str = "") -> Plan:
+    plan, caption = _planner("from_result", run), "Decision curve: net benefit of using the "
+    return plan(plots.DecisionDisplay, "usefulness", "decision", f"{caption}predictions{some}",
+                models, when=len(run.table("decision")) > 0)  # fmt: skip
 
 
 def validation_plans(run: Results, main: str) -> list[Plan]:
     """Return the figures of a validation, in their order."""
-    results, few = run, [main]
-    made = []
-    if run.classes:
-        made += [
-            Plan(
-                "roc", "cohort", "ROC curve", lambda: plots.RocDisplay.from_result(results, few)
-            ),
-            Plan(
-                "precision-recall", "cohort", "Precision and recall",
-                lambda: plots.PrecisionRecallDisplay.from_result(results, few),
-            ),
-        ]  # fmt: skip
-    made.append(
-        Plan(
-            "calibration", "usefulness", "Calibration: predicted and observed",
-            lambda: plots.CalibrationDisplay.from_result(results, few), optional=True,
-        )
-    )  # fmt: skip
-    if len(run.record.get("views", [])) < 2:
-        made = [plan for plan in made if plan.id != "view-share-folds"]
-    if len(run.table("decision")):
-        made.append(
-            Plan(
-                "decision", "usefulness",
-                "Decision curve: net benefit of using the predictions",
-                lambda: plots.DecisionDisplay.from_result(results, few),
-            )
-        )  # fmt: skip
-    return made
+    plan = _planner("from_result", run)
+    return [
+        *_curves(run, [main], "cohort", "ROC curve"),
+        plan(plots.CalibrationDisplay, "usefulness", "calibration",
+             "Calibration: predicted and observed", [main], optional=True),
+        _decision(run, [main]),
+    ]  # fmt: skip
 
 
 def _shown_models(run: Results, main: str) -> list[str]:
@@ -239,93 +201,62 @@ def _left_out(run: Results, drawn: list[str]) -> str:
 
 def _plans_of_model(model: FittedModel) -> list[Plan]:
     inner, X, y = model.inner, model.X, model.y
-    made = [
-        Plan(
-            "forest", "features", "Weights of the fit on all people",
-            lambda: _with_names(plots.ForestDisplay.from_estimator(inner), model),
-        ),
-        Plan(
-            "path", "features", "Submodel path: held-out loss against the number of features",
-            lambda: plots.PathDisplay.from_estimator(inner) if len(model.path()) else None,
-        ),
-        Plan(
-            "few-features-fit", "features", "Accuracy with few features, on the inner folds",
-            lambda: plots.FewFeaturesDisplay.from_estimator(inner), optional=True,
-        ),
-        Plan(
-            "costs", "features", "Which tests give which accuracy, on the inner folds",
-            lambda: plots.CostDisplay.from_estimator(inner), optional=True,
-        ),
-        Plan(
-            "manhattan", "features", "Variants along the chromosomes",
-            lambda: plots.ManhattanDisplay.from_estimator(inner), optional=True,
-        ),
-        Plan(
-            "brain", "features", "Where in the brain",
-            lambda: plots.BrainDisplay.from_estimator(inner), wide=True, optional=True,
-        ),
-        Plan(
-            "view-share", "views", "Share of each view in the fit on all people",
-            lambda: plots.ViewShareDisplay.from_estimator(inner),
-        ),
-        *latent_plans(model, "views"),
-        Plan(
-            "history", "repeat", "Convergence of the fit",
-            lambda: plots.HistoryDisplay.from_estimator(inner), optional=True,
-        ),
-    ]  # fmt: skip
+    plan = _planner("from_estimator", inner)
     # A wrapper transforms its input first; without one, people are as they were given.
-    if X is not None and inner is model.estimator:
-        made += [
-            Plan(
-                "correlation", "features", "Correlations of the selected features",
-                lambda: plots.CorrelationDisplay.from_estimator(inner, X), optional=True,
-            ),
-            Plan(
-                "latent", "people", "Latent scores of these people",
-                lambda: plots.LatentDisplay.from_estimator(inner, X, y), optional=True,
-            ),
-        ]  # fmt: skip
-    return made
+    with_people = X is not None and inner is model.estimator
+
+    def weights() -> plots.Display:
+        display = plots.ForestDisplay.from_estimator(inner)
+        display.table = model.named(display.table)
+        return display
+
+    return [
+        Plan("forest", "features", "Weights of the fit on all people", weights),
+        plan(plots.PathDisplay, "features", "path",
+             "Submodel path: held-out loss against the number of features",
+             when=len(model.path()) > 0),
+        plan(plots.FewFeaturesDisplay, "features", "few-features-fit",
+             "Accuracy with few features, on the inner folds", optional=True),
+        plan(plots.CostDisplay, "features", "costs",
+             "Which tests give which accuracy, on the inner folds", optional=True),
+        plan(plots.ManhattanDisplay, "features", "manhattan", "Variants along the chromosomes",
+             optional=True),
+        plan(plots.BrainDisplay, "features", "brain", "Where in the brain", wide=True,
+             optional=True),
+        plan(plots.ViewShareDisplay, "views", "view-share",
+             "Share of each view in the fit on all people"),
+        *latent_plans(model, "views"),
+        plan(plots.HistoryDisplay, "repeat", "history", "Convergence of the fit", optional=True),
+        plan(plots.CorrelationDisplay, "features", "correlation",
+             "Correlations of the selected features", X, optional=True, when=with_people),
+        plan(plots.LatentDisplay, "people", "latent", "Latent scores of these people", X, y,
+             optional=True, when=with_people),
+    ]  # fmt: skip
 
 
 def latent_plans(model: FittedModel, section: str) -> list[Plan]:
     """Return the figure of the latent factors of a model with several outputs."""
-    inner = model.inner
-    loadings = getattr(inner, "loadings_", None)
+    loadings = getattr(model.inner, "loadings_", None)
     if loadings is None or len(loadings) < 2:
         return []
     names = model.classes if len(model.classes) == len(loadings) else None
-    return [
-        Plan(
-            "loadings", section, "Latent factors: loadings of the outputs, and shares of the views",
-            lambda: plots.LoadingsDisplay.from_estimator(inner, names),
-        )
-    ]  # fmt: skip
-
-
-def _with_names(display: plots.Display, model: FittedModel) -> plots.Display:
-    display.table = model.named(display.table)
-    return display
+    caption = "Latent factors: loadings of the outputs, and shares of the views"
+    plan = _planner("from_estimator", model.inner)
+    return [plan(plots.LoadingsDisplay, section, "loadings", caption, names)]
 
 
 def draw(plans: Sequence[Plan]) -> tuple[list[Picture], list[str]]:
     """Draw the figures; one that cannot be drawn is listed, and does not stop the page."""
     made, left = [], []
-    for plan in plans:
+    for plan in (plan for plan in plans if plan.when):
         try:
-            display = plan.make()
-            picture = None if display is None else _picture(plan, display)
+            made.append(_picture(plan, plan.make()))
         except (InputError, MissingExtraError) as error:
             if not plan.optional:
                 left.append(f"{plan.caption}: {short(error, 300)}")
-            continue
         except Exception as error:
             # Tables of a stranger's folder may contradict each other in ways no check foresees.
             left.append(f"{plan.caption}: {type(error).__name__}, {short(error, 300)}")
-            continue
-        if picture is not None:
-            made.append(picture)
     return made, left
 
 

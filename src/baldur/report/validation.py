@@ -30,12 +30,20 @@ from baldur.report.checks import (
     made_of_run,
 )
 from baldur.report.evidence import interval_of, prediction_of
-from baldur.report.facts import Facts
-from baldur.report.fitted import Calculator
-from baldur.report.formatting import Cell, Column, Table, count, listed, make_table, number, short
+from baldur.report.formatting import (
+    Cell,
+    Column,
+    Table,
+    count,
+    listed,
+    make_table,
+    named,
+    number,
+    short,
+)
 from baldur.report.page import Page
-from baldur.report.people import people_of_run
-from baldur.report.pictures import Plan, draw, validation_plans
+from baldur.report.people import LEFT_OUT, check_people, people_of_run
+from baldur.report.pictures import validation_plans
 from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, Transport, case_of
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
 from baldur.study.validate import TITLE
@@ -100,43 +108,36 @@ def interval_people(intervals: pd.DataFrame) -> int | None:
 
 def validation_page(run: Results, people: str, title: str | None) -> Page:
     """Return the page of a validation."""
+    check_people(people)
     main = run.record["models"][0]
     made, not_made = _checks_made(run, main)
     checks = in_order([*checks_of_run(run, main), *_drift_checks(run), _far_check(run)])
     shown, left = people_of_run(run, main, people)
-    tables = [
-        _figure_table(run, main), participants_table(run), _drift_table(run),
-        _recalibration_table(run), threshold_table(run), subgroup_table(run, main),
-    ]  # fmt: skip
     n = count(run.record["people"], "new person", "new people")
-    facts = Facts(
+    return Page(
         title=title or short(run.record["title"], 400) or f"Validation of {short(main)}",
         lead=f"{short(main)}, unchanged, applied to {n}.",
         main=main,
         classes=run.classes,
         answer=_answer(run, main, checks),
         checks=checks,
-        tables={t.id: t for t in tables if t},
+        made=made,
+        not_made=not_made,
+        tables=named(
+            _figure_table(run, main), participants_table(run), _drift_table(run),
+            _recalibration_table(run), threshold_table(run), subgroup_table(run, main),
+        ),
         people=shown,
         people_left=left,
+        people_absent=LEFT_OUT,
+        hidden=people == "hidden",
         methods=_methods(run, main),
         versions=run.record["versions"],
         repeat=["baldur validate MODEL study.toml --out FOLDER", "baldur report FOLDER"],
-        notes=_notes(run, named=people == "named"),
+        notes=_notes(run, identified=people == "named"),
+        plans=validation_plans(run, main),
         validation=True,
-        made=made,
-        not_made=not_made,
-    )
-    plans: list[Plan] = validation_plans(run, main)
-    figures, missing = draw(plans)
-    return Page(
-        facts=facts,
-        figures=figures,
-        calculator=Calculator(""),
-        hidden=people == "hidden",
-        people_absent="People are left out of this page.",
-        left_figures=missing,
-    )
+    )  # fmt: skip
 
 
 def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
@@ -297,10 +298,10 @@ def _methods(run: Results, main: str) -> str:
     )
 
 
-def _notes(run: Results, *, named: bool) -> list[str]:
+def _notes(run: Results, *, identified: bool) -> list[str]:
     """Return the notes that the validation wrote into its summary, with identifiers or without."""
     notes = [] if run.folder is None else _summary_lines(run.folder, "Note: ")
-    if not named:  # before they are cut, which could leave half an identifier
+    if not identified:  # before they are cut, which could leave half an identifier
         for identifiers, instead in _HIDDEN:
             notes = [identifiers.sub(instead, note) for note in notes]
     return [short(note, 400) for note in notes]

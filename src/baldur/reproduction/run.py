@@ -22,8 +22,7 @@ from baldur.evaluation.design import Comparison
 from baldur.evaluation.nested import fit_all_rows
 from baldur.exceptions import BaldurError, InputError
 from baldur.report import report_study
-from baldur.report.facts import made_with
-from baldur.report.page import check_extra
+from baldur.report.page import check_extra, made_with
 from baldur.reproduction.document import html_of, markdown_of
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.page import page_of
