@@ -90,9 +90,9 @@ class ComparisonDisplay(Display):
         metrics : list of str, optional
             Default: AUC, balanced accuracy and Brier score, or R2 and mean absolute error.
         """
-        found = results_of(result)
-        table = found.table("intervals")
-        models = found.table("table")
+        results = results_of(result)
+        table = results.table("intervals")
+        models = results.table("table")
         known = list(dict.fromkeys(table["metric"])) if len(table) else []
         wanted = [m for m in DEFAULT if m in known] or known[:2]
         if metrics is not None:
@@ -109,7 +109,7 @@ class ComparisonDisplay(Display):
         if len(models) and "failure" in models:
             bad = models[models["failure"].fillna("").astype(str) != ""]
             failures = dict(zip(bad["model"].astype(str), bad["failure"].astype(str), strict=True))
-        return cls(table, failures=failures, n_classes=len(found.classes))
+        return cls(table, failures=failures, n_classes=len(results.classes))
 
     @property
     def metrics(self) -> list[str]:

@@ -40,7 +40,7 @@ from baldur.plots.drawing import (
     empty,
     interval_text,
     legend_height,
-    lines_of,
+    table_lines,
 )
 from baldur.plots.style import Style, number, plain
 
@@ -94,17 +94,17 @@ class CalibrationDisplay(Display):
         models : list of str, optional
             Default: the first six, or only the first one where there are more than two classes.
         """
-        found = results_of(result)
-        table = chosen_models(found.table("calibration_curve"), models, "calibration curve")
+        results = results_of(result)
+        table = chosen_models(results.table("calibration_curve"), models, "calibration curve")
         if not len(table):
             table = pd.DataFrame(columns=["model", "class", "predicted", "observed", "low", "high"])
-        measures = found.table("calibration")
-        spread = _histogram(found.table("predictions"), table, found.classes)
+        measures = results.table("calibration")
+        spread = _histogram(results.table("predictions"), table, results.classes)
         return cls(
             table,
             measures if len(measures) else None,
             spread,
-            regression=not found.classes,
+            regression=not results.classes,
         )
 
     def _slopes(self, lines: Sequence[Line]) -> list[str]:
@@ -114,7 +114,7 @@ class CalibrationDisplay(Display):
     @property
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
-        lines = lines_of(self.table)
+        lines = table_lines(self.table)
         if not lines:
             return "Calibration without curves: no model gives probabilities."
         said = []
@@ -125,7 +125,7 @@ class CalibrationDisplay(Display):
 
     def _draw(self, style: Style) -> None:
         """Draw the curves, and below them a histogram of the predictions."""
-        lines = lines_of(self.table)
+        lines = table_lines(self.table)
         below = self.spread is not None and len(self.spread) > 0 and len(lines) > 0
         names, notes = [o.name for o in lines], self._slopes(lines)
         texts = [f"{n}{note}" for n, note in zip(names, notes, strict=True)]
@@ -190,7 +190,7 @@ def _histogram(
         every = every[np.isfinite(every)]
         ends = (float(every.min()), float(every.max())) if len(every) else ends
     parts = []
-    for line in lines_of(curves):
+    for line in table_lines(curves):
         mine = predictions[predictions["model"].astype(str) == line.model]
         column = f"p_{line.target}" if classes else "predicted"
         if column not in mine or not len(mine):
@@ -254,7 +254,7 @@ class DecisionDisplay(Display):
     @property
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
-        lines = lines_of(self._models)
+        lines = table_lines(self._models)
         if not lines:
             return "Decision curves without lines: they need two classes and probabilities."
         best = self._default()
@@ -283,7 +283,7 @@ class DecisionDisplay(Display):
 
     def _draw(self, style: Style) -> None:
         """Draw the curves, and the 95 % band of the first model."""
-        lines = lines_of(self._models)
+        lines = table_lines(self._models)
         names = [line.name for line in lines]
         height = style.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], style)
         main = self._axes(style, height)[0]
@@ -389,7 +389,7 @@ class RankingDisplay(Display):
     @property
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
-        lines = lines_of(self.table)
+        lines = table_lines(self.table)
         if not lines:
             return f"{self.called} without lines: no model has scores of classes."
         notes = self._areas(lines, self.area[1])
@@ -402,7 +402,7 @@ class RankingDisplay(Display):
 
     def _draw(self, style: Style) -> None:
         """Draw a curve per model or class, and the 95 % band of the first model."""
-        lines = lines_of(self.table)
+        lines = table_lines(self.table)
         names, notes = [line.name for line in lines], self._areas(lines, self.area[2])
         height = style.width + legend_height(
             [f"{n}{m}" for n, m in zip(names, notes, strict=True)], style
@@ -555,7 +555,7 @@ class LearningCurveDisplay(Display):
         if not len(self.table):
             return "Learning curve without points: the study did not ask for one."
         said = []
-        for line in lines_of(self.table):
+        for line in table_lines(self.table):
             rows = line.rows.sort_values("people")
             first, last = rows.iloc[0], rows.iloc[-1]
             said.append(
@@ -567,7 +567,7 @@ class LearningCurveDisplay(Display):
 
     def _draw(self, style: Style) -> None:
         """Draw the points of each model with their intervals, joined by a line."""
-        lines = lines_of(self.table)
+        lines = table_lines(self.table)
         names = [line.name for line in lines]
         height = style.width * 0.62 + legend_height(names, style)
         main = self._axes(style, height)[0]

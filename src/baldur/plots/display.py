@@ -21,7 +21,7 @@ from baldur.evaluation.result import NestedResult
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.plots.drawing import legend
-from baldur.plots.style import Style, matplotlib, style_of
+from baldur.plots.style import Style, make_style, matplotlib
 
 FORMATS = ("png", "svg", "pdf")
 _SCRIPTS = (
@@ -128,7 +128,7 @@ class Display(ABC):
         Display
             This object, with `figure_`, `ax_` and `axes_` set.
         """
-        style = style_of(theme, width, ax)
+        style = make_style(theme, width, ax)
         self.ax_, self._own_figure = ax, ax is None
         with matplotlib().rc_context({**style.rc(), "font.family": _fonts()}):
             self._draw(style, **options)
@@ -185,7 +185,7 @@ class Display(ABC):
             text = re.sub(r"url\(#", f"url(#{prefix}", text)
             text = re.sub(r'href="#', f'href="#{prefix}', text)
         # Only the neutral text colour is replaced, never a colour with a meaning.
-        return text.replace(style_of("both", None).ink, "currentColor")
+        return text.replace(make_style("both", None).ink, "currentColor")
 
     def png(self, dpi: float = 150) -> bytes:
         """Return the figure as a PNG, for figures with too many marks for an SVG.

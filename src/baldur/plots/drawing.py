@@ -301,7 +301,7 @@ class Line:
         return float(row["estimate"]), float(row["low"]), float(row["high"])
 
 
-def lines_of(table: pd.DataFrame) -> list[Line]:
+def table_lines(table: pd.DataFrame) -> list[Line]:
     """Return the curves of a table with the columns model and class, in their order."""
     if not len(table):
         return []

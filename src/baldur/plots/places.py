@@ -22,7 +22,7 @@ from baldur.io.nifti import (
     to_nifti,
 )
 from baldur.plots.display import Display, one_model, results_of
-from baldur.plots.drawing import empty, legend
+from baldur.plots.drawing import empty, legend, listed
 from baldur.plots.style import Style, count, imaging, label, matplotlib, number, plain
 
 # Dark blue below zero and light orange above, which differ in grey too. Zero is not drawn.
@@ -118,16 +118,16 @@ class BrainDisplay(Display):
         least : float, default=0
             Smallest share of folds that select a voxel.
         """
-        found = results_of(result)
-        grids = found.grids()
+        results = results_of(result)
+        grids = results.grids()
         if not grids:
             raise InputError("No view of these results is made of images.")
-        selection = found.table("selection")
+        selection = results.table("selection")
         name = one_model(selection, model, "selected features")
         rows = selection[(selection["model"] == name) & (selection["feature"] != "*")]
         rows = rows[rows["frequency"].astype(float) >= least]
         rows = rows.drop_duplicates(["view", "feature"], keep="last")
-        places = found.table("feature_locations")
+        places = results.table("feature_locations")
         columns = ["view", "feature", "mean_weight", "frequency"]
         table = rows[rows["view"].isin(list(grids))][columns].merge(places, on=["view", "feature"])
         table = table.rename(columns={"mean_weight": "weight"})
@@ -434,15 +434,15 @@ class ManhattanDisplay(Display):
         view : str, optional
             Default: the view whose features have a chromosome.
         """
-        found = results_of(result)
-        places = found.table("feature_locations")
+        results = results_of(result)
+        places = results.table("feature_locations")
         if not len(places) or "chromosome" not in places:
             raise InputError("No selected feature of these results has a chromosome.")
         located = places[places["chromosome"].fillna("").astype(str) != ""]
         named = [v for v in dict.fromkeys(located["view"]) if view is None or v == view]
         if not named:
             raise InputError(f"No selected feature of view {view!r} has a chromosome.")
-        selection = found.table("selection")
+        selection = results.table("selection")
         name = one_model(selection, model, "selected features")
         rows = selection[(selection["model"] == name) & (selection["view"] == named[0])]
         rows = rows[rows["feature"] != "*"].drop_duplicates("feature")
@@ -465,13 +465,11 @@ class ManhattanDisplay(Display):
         text = f"Manhattan plot of {count(self.total, 'variant')}{of}"
         text += f" on {count(len(self.bounds), 'chromosome')}"
         top = self.selected
-        listed = "; ".join(
-            f"{plain(r['feature'])} {number(r['value'])}" for r in top.head(3).to_dict("records")
-        )
         if not len(top):
             return f"{text}, none of them selected."
-        more = ", and more" if len(top) > 3 else ""
-        return f"{text}, {len(top):,} of them selected: {listed}{more}."
+        rows = top.head(4).to_dict("records")
+        highest = [f"{plain(r['feature'])} {number(r['value'])}" for r in rows]
+        return f"{text}, {len(top):,} of them selected: {listed(highest, 3)}."
 
     def _draw(self, style: Style) -> None:
         """Draw the variants; selected ones are large, and the highest five are named."""

@@ -449,8 +449,8 @@ class MissingViewsDisplay(Display):
     @classmethod
     def from_result(cls, result: Any) -> Self:
         """Show the patterns of the data of a comparison."""
-        found = results_of(result)
-        return cls(found.table("presence"), by_label=bool(found.classes))
+        results = results_of(result)
+        return cls(results.table("presence"), by_label=bool(results.classes))
 
     @property
     def people(self) -> int:

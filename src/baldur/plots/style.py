@@ -118,7 +118,7 @@ THEMES = {
 """Name of a theme to its style; "both" is transparent and legible on white and on black."""
 
 
-def style_of(theme: str | None, width: float | None, ax: Any = None) -> Style:
+def make_style(theme: str | None, width: float | None, ax: Any = None) -> Style:
     """Return the style of a figure."""
     if theme is not None and theme not in THEMES:
         raise InputError(f"theme must be one of {tuple(THEMES)}, but got {theme!r}.")

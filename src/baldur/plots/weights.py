@@ -18,10 +18,11 @@ from baldur.plots.drawing import (
     draw_cells,
     empty,
     fit_ticks,
-    intervals,
+    listed,
     name_columns,
     name_features,
     name_rows,
+    points,
     row_height,
     stacked_bars,
 )
@@ -29,6 +30,17 @@ from baldur.plots.style import Style, count, full_name, label, matplotlib, numbe
 
 FEWEST = 5
 """Features that are drawn however many outputs there are."""
+
+
+_FOREST_COLUMNS = [
+    "view", "feature", "output", "weight_scaled", "lower", "upper", "inclusion_probability",
+    "sign_agreement",
+]  # fmt: skip
+_FOREST_NAMES = {
+    "class": "output",
+    "mean_weight": "weight_scaled",
+    "frequency": "inclusion_probability",
+}
 
 
 class ForestDisplay(Display):
@@ -82,31 +94,20 @@ class ForestDisplay(Display):
         The interval is the range over the folds that select a feature, and the probability is the
         share of these folds.
         """
-        found = results_of(result)
-        selection = found.table("selection")
+        results = results_of(result)
+        selection = results.table("selection")
         name = one_model(selection, model, "selected features")
         mine = selection[selection["model"] == name]
-        listed = mine[mine["feature"] != "*"]
-        weights = found.table("weights")
-        if len(weights):
+        table = mine[mine["feature"] != "*"].rename(columns=_FOREST_NAMES)
+        ends = pd.DataFrame(columns=["min", "max"], dtype=float)
+        if len(weights := results.table("weights")):
             weights = weights[weights["model"] == name]
             ends = weights.groupby(["view", "feature", "class"])["weight"].agg(["min", "max"])
-        else:
-            ends = pd.DataFrame(columns=["min", "max"], dtype=float)
-        keys = pd.MultiIndex.from_frame(listed[["view", "feature", "class"]])
-        ends = ends.reindex(keys)
-        table = pd.DataFrame(
-            {
-                "view": listed["view"].to_numpy(),
-                "feature": listed["feature"].to_numpy(),
-                "output": listed["class"].to_numpy(),
-                "weight_scaled": listed["mean_weight"].to_numpy(dtype=float),
-                "lower": ends["min"].to_numpy(dtype=float),
-                "upper": ends["max"].to_numpy(dtype=float),
-                "inclusion_probability": listed["frequency"].to_numpy(dtype=float),
-                "sign_agreement": listed["sign_agreement"].to_numpy(dtype=float),
-            }
-        )
+        keys = pd.MultiIndex.from_frame(table[["view", "feature", "output"]])
+        ends = ends.reindex(keys).astype(float)
+        numbers = table[["weight_scaled", "inclusion_probability", "sign_agreement"]].astype(float)
+        table = table.assign(**numbers, lower=ends["min"].to_numpy(), upper=ends["max"].to_numpy())
+        table = table[_FOREST_COLUMNS].reset_index(drop=True)
         size = np.nan_to_num(table["weight_scaled"].abs().to_numpy(dtype=float))
         order = np.lexsort((-size, -table["inclusion_probability"].to_numpy(dtype=float)))
         total = int(mine.loc[mine["feature"] == "*", "n_features"].astype(int).sum())
@@ -124,18 +125,15 @@ class ForestDisplay(Display):
         if not len(self.table):
             return f"Forest plot without rows: no feature{of} was selected."
         first = []
-        for row in self.table.head(3).to_dict("records"):
+        for row in self.table.head(4).to_dict("records"):
             text = f"{plain(row['view'])} {plain(row['feature'])} {number(row['weight_scaled'])}"
             if self._many_outputs:
                 text += f" for {plain(row['output'])}"
             if np.isfinite(row["lower"]):
                 text += f" ({self.interval} {number(row['lower'])} to {number(row['upper'])})"
             first.append(text)
-        more = ", and more" if len(self.table) > 3 else ""
-        return (
-            f"Forest plot of {count(len(self.table), 'weight')} per standard deviation"
-            f"{self._among}: {'; '.join(first)}{more}."
-        )
+        weights = f"{count(len(self.table), 'weight')} per standard deviation{self._among}"
+        return f"Forest plot of {weights}: {listed(first, 3)}."
 
     @property
     def _among(self) -> str:
@@ -157,14 +155,13 @@ class ForestDisplay(Display):
             features = features.drop_duplicates()
         outputs = list(dict.fromkeys(table["output"])) if self._many_outputs else [None]
         if len(outputs) > 1:
-            # A feature is as tall as all its outputs; the figure should fit on a style.
+            # A feature is as tall as all its outputs; the figure should fit on a page.
             most = max(FEWEST, 2 * most // len(outputs))
         shown = features.head(most)
         rows = {key: i for i, key in enumerate(shown.itertuples(index=False, name=None))}
         known = table.get("inclusion_probability")
         sure = known is not None and known.notna().any() and len(rows)
-        narrow = style.narrow
-        widths = ((3.0, 1.0) if not narrow else (2.2, 1.0)) if sure else (1.0,)
+        widths = ((2.2 if style.narrow else 3.0), 1.0) if sure else (1.0,)
         # Several outputs share the row of a feature.
         tall = len(rows) * max(1.0, 0.4 * len(outputs))
         height = row_height(int(np.ceil(tall)), 1.2 + (0.6 if len(outputs) > 1 else 0.0))
@@ -194,29 +191,21 @@ class ForestDisplay(Display):
             )  # fmt: skip
 
     def _rows(
-        self,
-        ax: Any,
-        part: pd.DataFrame,
-        at: np.ndarray,
-        outputs: list[Any],
-        style: Style,
+        self, ax: Any, part: pd.DataFrame, at: np.ndarray, outputs: list[Any], style: Style
     ) -> None:
-        handles = []
         # Several outputs share the row of a feature, one below the other.
         apart = np.linspace(-0.3, 0.3, len(outputs)) if len(outputs) > 1 else [0.0]
+        handles = []
         for c, output in enumerate(outputs):
-            mine = np.ones(len(part), bool) if output is None else (part["output"] == output)
+            mine = np.ones(len(part), bool) if output is None else part["output"] == output
             mine = np.asarray(mine)
-            y = at[mine] + apart[c]
-            weight = part["weight_scaled"].to_numpy(dtype=float)[mine]
-            colour = style.colour(c)
-            lower, upper = (part[k].to_numpy(dtype=float)[mine] for k in ("lower", "upper"))
-            intervals(ax, lower, upper, y, colour)
-            (drawn,) = ax.plot(
-                weight, y, linestyle="none", marker=style.marker(c), markersize=5.5, color=colour,
-                zorder=3,
+            look: dict[str, Any] = {"markersize": 5.5, "zorder": 3}
+            handles.append(
+                points(
+                    ax, part[mine], at[mine] + apart[c], style.colour(c), style.marker(c),
+                    ("lower", "weight_scaled", "upper"), **look,
+                )
             )  # fmt: skip
-            handles.append(drawn)
         if len(outputs) > 1:
             self._legend(handles, [str(o) for o in outputs], style)
 
@@ -296,9 +285,9 @@ class ViewShareDisplay(Display):
         The shares divide the variance of the linear predictor or, for a model without weights, the
         number of selected features.
         """
-        found = results_of(result)
-        shares = found.table("view_shares")
-        views = found.table("views")
+        results = results_of(result)
+        shares = results.table("view_shares")
+        views = results.table("views")
         name = one_model(views, model, "shares of views")
         views = views[views["model"] == name]
         column = "variance_share" if views["variance_share"].notna().all() else "share"
@@ -376,13 +365,13 @@ def fold_weights(
     `output`, or else the largest in absolute value) and frequency (share of all folds). Features
     that most folds select come first, then those with the largest weights.
     """
-    found = results_of(result)
-    selection = found.table("selection")
+    results = results_of(result)
+    selection = results.table("selection")
     name = one_model(selection, model, "selected features")
-    folds = found.table("folds")
+    folds = results.table("folds")
     folds = folds[folds["model"] == name]
     names = list(fold_names(folds))
-    weights = found.table("weights")
+    weights = results.table("weights")
     weights = weights[weights["model"] == name] if len(weights) else weights
     if not len(weights):
         return pd.DataFrame(columns=FOLD_COLUMNS), names
@@ -462,13 +451,13 @@ class FoldHeatmapDisplay(Display):
         pairs = self.table.drop_duplicates(["view", "feature"])
         if not len(pairs):
             return f"Heat map without rows: none of {len(self.folds)} folds selects a feature."
-        listed = "; ".join(
+        features = [
             f"{plain(full_name(r['view'], r['feature']))} in {r['frequency']:.0%} of folds"
-            for r in pairs.head(3).to_dict("records")
-        )
+            for r in pairs.head(4).to_dict("records")
+        ]
         return (
             f"Heat map of the weights of {count(len(pairs), 'feature')} in {len(self.folds)} "
-            f"folds: {listed}{', and more' if len(pairs) > 3 else ''}."
+            f"folds: {listed(features, 3)}."
         )
 
     def _draw(self, style: Style, *, most: int = 40) -> None:
