@@ -9,7 +9,7 @@
 `card`, `scorers`    the printable model with scorers; `onnx_model` the model as a graph
 ===================  ============================================================================
 
-In: fitted estimators, whose stored fields are described in their classes (`baldur.core.state`). Out:
+In: fitted estimators, whose classes describe what is stored of them (`baldur.core.state`). Out:
 folders as described in ``docs/reference/model-format.md``, and estimators again. May import every
 part that is saved, from `views` to `evaluation`; is imported by `study`, `report` and `cli`.
 """
