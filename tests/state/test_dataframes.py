@@ -79,55 +79,49 @@ def test_what_has_no_plain_form_is_refused(frame):
         dataframe_state(frame)
 
 
-def numbers(values):
-    return {"kind": "numbers", "values": values}
+def column(kind, values, **more):
+    return {
+        "kind": "column",
+        "type": kind,
+        "values": values,
+        "missing": None,
+        "levels": None,
+        **more,
+    }
 
 
+def table(**changes):
+    return {**dataframe_state(pd.DataFrame({"a": [1.0]})), **changes}
+
+
+LEVELS = column("number", np.array([1.0]))
 FORGED = {
     "no table": [1],
-    "other kind": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "kind": "numbers"},
-    "rows": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "rows": 2},
+    "other kind": table(kind="numbers"),
+    "rows": table(rows=2),
     "many rows": {**dataframe_state(pd.DataFrame()), "rows": 2**60},
-    "columns": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "columns": ["a", "b"]},
-    "a list as a name": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "columns": [["a"]]},
-    "control characters": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "columns": ["\x1b[31m"]},
-    "cells with control characters": {
-        **dataframe_state(pd.DataFrame({"a": [1.0]})),
-        "data": [{"kind": "cells", "values": ["\x1b[31m"]}],
-    },
-    "a column of a column": {
-        **dataframe_state(pd.DataFrame({"a": [1.0]})),
-        "data": [numbers([1.0])],
-    },
-    "codes": {
-        **dataframe_state(pd.DataFrame({"a": [1.0]})),
-        "data": [
-            {
-                "kind": "categories",
-                "codes": np.array([1]),
-                "categories": numbers(np.array([1.0])),
-                "ordered": False,
-            }
-        ],
-    },
-    "a category twice": {
-        **dataframe_state(pd.DataFrame({"a": [1.0]})),
-        "data": [
-            {
-                "kind": "categories",
-                "codes": np.array([1]),
-                "categories": numbers(np.array([1.0, 1.0])),
-                "ordered": False,
-            }
-        ],
-    },
-    "a zone": {
-        **dataframe_state(pd.DataFrame({"a": [1.0]})),
-        "data": [
-            {"kind": "times", "values": np.array([1]), "unit": "ns", "zone": "../../etc/passwd"}
-        ],
-    },
-    "a field too many": {**dataframe_state(pd.DataFrame({"a": [1.0]})), "more": 1},
+    "columns": table(columns=["a", "b"]),
+    "a list as a name": table(columns=[["a"]]),
+    "control characters": table(columns=["\x1b[31m"]),
+    "cells with control characters": table(data=[column("mixed", ["\x1b[31m"])]),
+    "too few cells": table(data=[column("mixed", [])]),
+    "a list for numbers": table(data=[column("number", [1.0])]),
+    "text for numbers": table(data=[column("number", np.array(["a"]))]),
+    "codes": table(data=[column("category", np.array([1]), levels=LEVELS)]),
+    "no levels": table(data=[column("category", np.array([0]))]),
+    "levels of levels": table(data=[column("category", np.array([0]), levels=[LEVELS])]),
+    "a category twice": table(
+        data=[
+            column("category", np.array([1]), levels=column("number", np.array([1.0, 1.0]))),
+        ]
+    ),
+    "a zone": table(data=[column("datetime64[ns, ../../etc/passwd]", np.array([1]))]),
+    "an unknown type": table(data=[column("object", np.array([1]))]),
+    "nothing missing": table(data=[column("Int64", np.array([1]))]),
+    "another width": table(
+        data=[column("Int64", np.array([1], dtype="i4"), missing=np.array([False]))]
+    ),
+    "a field too many": table(more=1),
 }
 
 

@@ -7,6 +7,7 @@ back with the type they had. Other columns are stored cell by cell, as plain val
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,9 +16,7 @@ import numpy as np
 
 from baldur.core.escape import has_control
 from baldur.core.state import (
-    Boolean,
     ByName,
-    Choice,
     Each,
     Flags,
     Form,
@@ -48,28 +47,21 @@ _NULLABLE = {
 }
 """Nullable types of pandas, and the NumPy types of their values."""
 
-_NUMBERS = Numbers("rows", "number", finite=False, largest=np.inf)
-_UNITS = Choice(("s", "ms", "us", "ns"))
+_TIMES = re.compile(r"(datetime|timedelta)64\[(s|ms|us|ns)(?:, (.+))?\]")
 
 
 @dataclass(frozen=True)
 class _Name(Form):
-    """The name of a column or an index."""
+    """The name of a column or an index, or a cell: printable where it is text."""
 
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        good = value is None or type(value) in (bool, int, float, str)
-        need(good and not (type(value) is str and has_control(value)), "expected a name")
-        return value
-
-
-@dataclass(frozen=True)
-class _Cell(Form):
-    """A plain value; text without control characters."""
+    cell: bool = False
 
     def _write(self, value: Any) -> Any:
-        return plain(value, "a cell of a table")
+        return plain(value, "a cell of a table" if self.cell else "the name of a column")
 
     def _read(self, value: Any, sizes: Sizes) -> Any:
+        good = self.cell or value is None or type(value) in (bool, int, float, str)
+        need(good, "expected a name")
         printable = type(value) is not str or not has_control(value)
         need(printable, "expected text without control characters")
         return value
@@ -77,11 +69,20 @@ class _Cell(Form):
 
 @dataclass(frozen=True)
 class _Values(Form):
-    """An array of numbers or of text."""
+    """An array of numbers or of text, or a list of cells."""
+
+    def _form(self, value: Any) -> Form:
+        if isinstance(value, list):
+            return Each(_Name(cell=True), "rows")
+        if isinstance(value, np.ndarray) and value.dtype.kind in "UO":
+            return Texts("rows")
+        return Numbers("rows", "number", finite=False, largest=np.inf)
+
+    def _write(self, value: Any) -> Any:
+        return self._form(value).write(value)
 
     def _read(self, value: Any, sizes: Sizes) -> Any:
-        text = isinstance(value, np.ndarray) and value.dtype.kind in "UO"
-        return (Texts("rows") if text else _NUMBERS).read(value, sizes)
+        return self._form(value).read(value, sizes)
 
 
 @dataclass(frozen=True)
@@ -92,160 +93,116 @@ class _Levels(Form):
         return write_state(value)
 
     def _read(self, value: Any, sizes: Sizes) -> Any:
-        return read_state(value, *_COLUMNS)
+        return read_state(value, _Column)
 
 
 @dataclass
-class _NumberColumn:
-    kind: ClassVar[str] = "numbers"
-    values: np.ndarray = stored(_NUMBERS)
+class _Column:
+    """The cells of a column, of a type of pandas or of "number", "text" or "mixed"."""
 
-    def cells(self) -> Any:
-        return self.values
+    kind: ClassVar[str] = "column"
 
-
-@dataclass
-class _TextColumn:
-    kind: ClassVar[str] = "texts"
-    values: np.ndarray = stored(Texts("rows"))
-
-    def cells(self) -> Any:
-        return self.values.astype(object)
-
-
-@dataclass
-class _CellColumn:
-    kind: ClassVar[str] = "cells"
-    values: list[Any] = stored(Each(_Cell(), "rows"))
-
-    def cells(self) -> Any:
-        made = np.empty(len(self.values), dtype=object)
-        for i, cell in enumerate(self.values):
-            made[i] = cell
-        return made
-
-
-@dataclass
-class _CategoryColumn:
-    kind: ClassVar[str] = "categories"
-    codes: np.ndarray = stored(Numbers("rows", "int", low=-1))  # -1 for missing
-    categories: Any = stored(_Levels())
-    ordered: bool = stored(Boolean())
+    type: str = stored(Text())
+    values: Any = stored(_Values())
+    # Cells without a value, of nullable types
+    missing: np.ndarray | None = stored(Flags("rows", optional=True), default=None)
+    # Of categories, of which `values` are the numbers, -1 for missing
+    levels: _Column | None = stored(_Levels(optional=True), default=None)
 
     def check_state(self, sizes: Sizes) -> None:
-        import pandas as pd
-
-        levels = pd.Index(self.categories.cells())
-        sound = levels.is_unique and not levels.hasnans
-        need(sound, "expected no category twice", "categories")
-        last = len(levels) - 1
-        need((self.codes <= last).all(), f"expected numbers at most {last}", "codes")
+        """Refuse values that are not of the type."""
+        self.cells()
 
     def cells(self) -> Any:
+        """Return the values as pandas has them."""
         import pandas as pd
 
-        levels = pd.Index(self.categories.cells())
-        return pd.Categorical.from_codes(self.codes, categories=levels, ordered=self.ordered)
+        values, times = self.values, _TIMES.fullmatch(self.type)
+        if self.type == "mixed":
+            need(isinstance(values, list), "expected a list", "values")
+            made = np.empty(len(values), dtype=object)
+            for i, cell in enumerate(values):
+                made[i] = cell
+            return made
+        need(isinstance(values, np.ndarray), "expected an array", "values")
+        if self.type in ("text", "string"):
+            need(values.dtype.kind in "UO", "expected text", "values")
+            return self._nullable(list(values)) if self.type == "string" else values.astype(object)
+        need(values.dtype.kind not in "UO", "expected numbers", "values")
+        if self.type == "number":
+            return values
+        if self.type in _NULLABLE:
+            wanted = _NULLABLE[self.type]
+            need(values.dtype == wanted, f"expected {wanted}", "values")
+            return self._nullable(values)
+        need(values.dtype.kind in "iu", "expected whole numbers", "values")
+        if self.type in ("category", "ordered category"):
+            need(self.levels is not None, "expected a column", "levels")
+            levels = pd.Index(self.levels.cells() if self.levels else [])
+            sound = levels.is_unique and not levels.hasnans
+            need(sound, "expected no category twice", "levels")
+            inside = ((values >= -1) & (values < len(levels))).all()
+            need(inside, f"expected numbers from -1 to {len(levels) - 1}", "values")
+            ordered = self.type == "ordered category"
+            return pd.Categorical.from_codes(values, categories=levels, ordered=ordered)
+        need(times, "a type that is not known", "type")
+        return _times(values.astype("int64"), *times.groups() if times else ())
 
-
-@dataclass
-class _TimeColumn:
-    kind: ClassVar[str] = "times"
-    values: np.ndarray = stored(Numbers("rows", "int"))  # Units since 1970 in UTC
-    unit: str = stored(_UNITS)
-    zone: str | None = stored(Text(optional=True))
-
-    def check_state(self, sizes: Sizes) -> None:
-        try:
-            self.cells()
-        except Exception as error:  # whatever the library for time zones says
-            name = type(error).__name__
-            need(False, f"a time zone that is not known ({name})", "zone")
-
-    def cells(self) -> Any:
+    def _nullable(self, values: Any) -> Any:
         import pandas as pd
 
-        times = pd.Series(self.values.astype("int64").view(f"M8[{self.unit}]"))
-        if self.zone is not None:
-            times = times.dt.tz_localize("UTC").dt.tz_convert(self.zone)
-        return times.array
-
-
-@dataclass
-class _DurationColumn:
-    kind: ClassVar[str] = "durations"
-    values: np.ndarray = stored(Numbers("rows", "int"))
-    unit: str = stored(_UNITS)
-
-    def cells(self) -> Any:
-        return self.values.astype("int64").view(f"m8[{self.unit}]")
-
-
-@dataclass
-class _NullableColumn:
-    kind: ClassVar[str] = "nullable"
-    type: str = stored(Choice(("string", *_NULLABLE)))
-    values: np.ndarray = stored(_Values())
-    missing: np.ndarray = stored(Flags("rows"))
-
-    def check_state(self, sizes: Sizes) -> None:
-        wanted = _NULLABLE.get(self.type)
-        fits = self.values.dtype.kind in "UO" if wanted is None else self.values.dtype == wanted
-        need(fits, f"expected {wanted or 'text'}", "values")
-
-    def cells(self) -> Any:
-        import pandas as pd
-
-        values: Any = list(self.values) if self.type == "string" else self.values
+        need(self.missing is not None, "expected truth values", "missing")
         made: Any = pd.array(values, dtype=self.type)
         made[self.missing] = pd.NA
         return made
 
 
-_COLUMNS = (
-    _NumberColumn,
-    _TextColumn,
-    _CellColumn,
-    _CategoryColumn,
-    _TimeColumn,
-    _DurationColumn,
-    _NullableColumn,
-)
+def _times(counts: np.ndarray, kind: str, unit: str, zone: str | None) -> Any:
+    """Return points in time or durations from units since 1970 in UTC."""
+    import pandas as pd
+
+    if kind == "timedelta":
+        return counts.view(f"m8[{unit}]")
+    times = pd.Series(counts.view(f"M8[{unit}]"))
+    if zone is None:
+        return times.array
+    try:
+        return times.dt.tz_localize("UTC").dt.tz_convert(zone).array
+    except Exception as error:  # whatever the library for time zones says
+        name = type(error).__name__
+        need(False, f"a time zone that is not known ({name})", "type")
 
 
-def _column(column: pd.Series) -> Any:
+def _column(column: pd.Series) -> _Column:
     """Return a column in the form that it is stored in."""
     import pandas as pd
 
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
+        name = "ordered category" if dtype.ordered else "category"
         levels = _column(column.cat.categories.to_series())
-        return _CategoryColumn(np.array(column.cat.codes), levels, bool(dtype.ordered))
+        return _Column(name, np.array(column.cat.codes), levels=levels)
     if dtype.kind in "mM":
         zone = getattr(dtype, "tz", None)
         # Nanoseconds or coarser since 1970, in UTC; NaT is the smallest int64.
         local = column if zone is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
-        values = local.to_numpy()
-        counts, unit = values.astype("int64"), np.datetime_data(values.dtype)[0]
-        if dtype.kind == "m":
-            return _DurationColumn(counts, unit)
-        return _TimeColumn(counts, unit, zone and str(zone))
+        return _Column(str(dtype), local.to_numpy().astype("int64"))
     if isinstance(dtype, pd.api.extensions.ExtensionDtype):
         missing = column.isna().to_numpy(dtype=bool)
         if isinstance(dtype, pd.StringDtype):
-            texts = np.array(column.astype(object).where(~missing, "").tolist(), dtype=object)
-            return _NullableColumn("string", texts, missing)
+            texts = column.astype(object).where(~missing, "").tolist()
+            return _Column("string", np.array(texts, dtype=object), missing)
         if str(dtype) in _NULLABLE:
             values = column.array.to_numpy(_NULLABLE[str(dtype)], na_value=0)
-            return _NullableColumn(str(dtype), values, missing)
+            return _Column(str(dtype), values, missing)
         column = column.astype(object)
     values = column.to_numpy()
     if values.dtype.kind in "biuf":
-        return _NumberColumn(np.array(values))
+        return _Column("number", np.array(values))
     cells = values.tolist()
     if all(type(cell) is str for cell in cells):
-        return _TextColumn(np.array(cells, dtype=object))
-    return _CellColumn(cells)
+        return _Column("text", np.array(cells, dtype=object))
+    return _Column("mixed", cells)
 
 
 @dataclass
@@ -254,8 +211,8 @@ class _Frame:
     # Without a column or an index there is nothing that would show how many rows there are.
     rows: int = stored(Size(0, 2**31, name="rows"))
     columns: list[Any] = stored(Each(_Name(), "columns"))
-    data: list[Any] = stored(Each(Object(_COLUMNS), "columns"))
-    index: Any = stored(Object(_COLUMNS, optional=True))
+    data: list[Any] = stored(Each(Object((_Column,)), "columns"))
+    index: Any = stored(Object((_Column,), optional=True))
     index_name: Any = stored(_Name())
     attrs: Any = stored(ByName(Plain()))
 

@@ -302,6 +302,11 @@ def _read_fitted(made: Any, state: Any, kind: str, task: str, sizes: Sizes) -> N
             setattr(made, name, value)
     outputs, factors = sizes.known["C"], sizes.known["K"]
     need(made.n_factors_ == factors, f"expected {factors}", "n_factors_")
+    if "sparsity_path_" in forms:
+        path = made.sparsity_path_
+        empty = path.loc[path["selected"], "n_features"].iloc[0] == 0
+        some = any(mask.any() for mask in made.selected_features_.values())
+        need(not (empty and some), "expected the row of what is selected", "sparsity_path_")
     if task != "regression":
         made._task = task
         expected = 1 if task == "binary" else len(made.classes_)

@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple, Self
 from uuid import uuid4
 
 from baldur.core.atomic_io import PART, folder_lock, make_folder, sync_folder, writing
+from baldur.core.state import ByName, Choice, Form, Sizes, StateError, Text, read_fields
 from baldur.exceptions import InputError
 from baldur.saving import limits
 from baldur.saving.layout import DATA_FILES, FORMAT, KNOWN, MANIFEST, PRINTED, SCHEMA
@@ -160,6 +161,13 @@ def _consistent(files: OpenFolder, folder: Path, raw: bytes, max_bytes: int) -> 
     return FolderContent(manifest, found["state"], found["arrays"], printed)
 
 
+_FILES: dict[str, Form] = {
+    "checksums": ByName(Text()),
+    "data_files": Choice(tuple(list(names) for names in DATA_FILES)),
+}
+"""Entries of a manifest that say which files belong to the model."""
+
+
 def _manifest(folder: Path, raw: bytes) -> dict[str, Any]:
     """Return the manifest of a folder after checking its format, schema and checksum."""
     where = f"{folder}/{MANIFEST}"
@@ -178,15 +186,14 @@ def _manifest(folder: Path, raw: bytes) -> dict[str, Any]:
             f"{folder} was saved in schema {schema} (baldur {version!a}), and this version reads "
             f"schema {SCHEMA}. {advice}"
         )
-    sums, data = manifest.get("checksums"), manifest.get("data_files")
-    sound = (
-        type(sums) is dict
-        and {"state", "arrays"} <= set(sums) <= {"state", "arrays", *PRINTED}
-        and type(data) is list
-        and all(type(name) is str for name in data)
-        and tuple(data) in DATA_FILES
-    )
-    if not sound:
+    files = {key: manifest.get(key) for key in _FILES}
+    try:
+        sums = read_fields(files, _FILES, Sizes())["checksums"]
+    except StateError as error:
+        raise InputError(
+            f"{where} is not one that baldur wrote ({error}); copy it again."
+        ) from None
+    if not {"state", "arrays"} <= set(sums) <= {"state", "arrays", *PRINTED}:
         raise InputError(f"{where} is not one that baldur wrote; copy it again.")
     if manifest.get("identity") != identity_of(manifest):
         raise InputError(f"{where} was changed after the model was saved; copy it again.")
