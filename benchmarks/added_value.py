@@ -82,7 +82,7 @@ def differences(y, probabilities):
     """Return the table of differences between the models "both" and "clinical"."""
     sample = Resampled(predictions(y, probabilities))
     one = ViewComparison(ADDED, "second", "both", "clinical", np.ones(len(y), dtype=bool))
-    found = compare_view_sets(sample, [one], thresholds=THRESHOLDS).table
+    found, _ = compare_view_sets(sample, [one], thresholds=THRESHOLDS)
     return found.assign(metric=found["metric"] + found["threshold"].map("@{:g}".format).where(
         found["threshold"].notna(), "")).set_index("metric")  # fmt: skip
 

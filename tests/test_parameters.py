@@ -47,8 +47,7 @@ def test_only_arguments_with_a_constraint_are_checked():
 
 
 def test_tables_name_arguments_that_exist():
-    kinds = {k for e in BASELINES.values() for k in (e.classifier, e.regressor) if k is not None}
-    for kind in kinds:
-        made = kind()
-        assert set(kind._constraints) <= set(made.get_params(deep=False)), kind
-        check_parameters(made.get_params(deep=False), kind._constraints)
+    for entry in BASELINES.values():
+        for made in filter(None, (entry.classifier, entry.regressor)):
+            assert set(made._constraints) <= set(made.get_params(deep=False)), made
+            check_parameters(made.get_params(deep=False), made._constraints)

@@ -8,6 +8,7 @@ import pytest
 
 from baldur import Preparation
 from baldur.baselines import BASELINES
+from baldur.baselines.plain import SideBySideBaseline
 from baldur.views import MultiView
 
 COMMON = {"scale": ({}, "rank"), "preparation": ({}, Preparation("rank"))}
@@ -81,6 +82,12 @@ CHANGES = {
         **SEEDED, **SCALED,
         "Cs": ({}, (0.001,)), "penalty": ({}, 1.0), "cv": ({}, 2),
     },
+    "Ridge": {**COMMON, **SCALED, "alpha": ({}, 100.0), "fit_intercept": ({}, False)},
+    "Elastic net": {
+        **COMMON, **SCALED,
+        "alpha": ({}, 0.01), "l1_ratio": ({}, 1.0), "max_iter": ({"alpha": 1e-3}, 1),
+        "tol": ({"alpha": 1e-3}, 0.5), "unit_target": ({}, False),
+    },
     "Dummy": {"strategy": ({}, "uniform"), "random_state": ({"strategy": "stratified"}, 1)},
 }  # fmt: skip
 SMALL = {
@@ -94,21 +101,28 @@ ROWS = {name: BASELINES[name] for name in CHANGES}
 
 
 def estimators():
-    """Each row as a classifier, and as a regressor where it is one."""
+    """Each row as a classifier and as a regressor, where it is one."""
     for row, entry in ROWS.items():
-        yield row, True, entry.classifier
+        if entry.classifier is not None:
+            yield row, True, entry.classifier
         if entry.regressor is not None:
             yield row, False, entry.regressor
 
 
-def arguments(kind):
-    """All but the views; and the dummy, which looks at no column, predicts the same however."""
-    named = [name for name in inspect.signature(kind).parameters if name != "views"]
-    return [name for name in named if name != "preparation" or "scale" in named]
+def own_arguments(made):
+    """All arguments of a class but the views; of scikit-learn estimators in the table, none."""
+    if isinstance(made, SideBySideBaseline):
+        return []
+    return [name for name in inspect.signature(type(made)).parameters if name != "views"]
 
 
 KINDS = [(row, classify) for row, classify, _ in estimators()]
-CASES = [(row, classify, a) for row, classify, kind in estimators() for a in arguments(kind)]
+CASES = [
+    (row, classify, name)
+    for row, classify, made in estimators()
+    for name in CHANGES[row]
+    if name in made.get_params()
+]
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +155,7 @@ def seen(data):
             shown += list(model.selected_features_.values())
             # Workers change no answer; histogram trees see only the order of cells, which the
             # scale hardly changes. Both are read off the model.
-            shown.append(getattr(getattr(model, "forest_", None), "n_jobs", None) or 0)
+            shown.append(getattr(getattr(model, "estimator_", None), "n_jobs", None) or 0)
             if row == "Boosted trees":
                 shown.append(model.preparation_.upper_["a"])
             told = [str(w.message) for w in caught]
@@ -158,21 +172,23 @@ def make(row, classify, settings=None):
 
 
 def test_every_row_and_every_argument_is_listed():
-    classes = {entry.classifier for entry in ROWS.values()}
-    assert classes == {entry.classifier for entry in BASELINES.values()}
-    for row, classify, kind in estimators():
-        if classify:
-            assert set(arguments(kind)) == set(CHANGES[row]), row
-        else:
-            assert set(arguments(kind)) <= set(CHANGES[row]), row
+    classes = {type(made) for _, _, made in estimators()}
+    every = [e for entry in BASELINES.values() for e in (entry.classifier, entry.regressor)]
+    assert classes == {type(made) for made in every if made is not None}
+    for row, _, made in estimators():
+        assert set(own_arguments(made)) <= set(CHANGES[row]), row
+    for row, entry in ROWS.items():
+        assert {*entry.grid, *entry.full_grid, *entry.search} <= set(CHANGES[row]), row
 
 
 @pytest.mark.parametrize(("row", "classify", "name"), CASES)
 def test_every_argument_acts(row, classify, name, quick, seen):
-    quick(row)  # skipped without its extra
+    quick(row, classification=classify)  # skipped without its extra
     settings, value = CHANGES[row][name]
     before = make(row, classify, settings).get_params()[name]
     value = not before if value == "flip" else value
+    if (row, name, classify) == ("Dummy", "strategy", False):
+        value = "median"
     assert value != before
     one, told = seen(row, classify, settings)
     other, told_other = seen(row, classify, {**settings, name: value})
@@ -181,7 +197,7 @@ def test_every_argument_acts(row, classify, name, quick, seen):
 
 @pytest.mark.parametrize(("row", "classify"), KINDS)
 def test_views_say_which_columns_belong_together(row, classify, quick, data):
-    quick(row)
+    quick(row, classification=classify)
     X, y = data
     matrix = np.hstack([X.view(v).read() for v in "ab"])
     columns = {"a": slice(0, 6), "b": slice(6, 31)}

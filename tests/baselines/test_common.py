@@ -30,7 +30,7 @@ ACCURACY = {
 
 
 def test_every_row_has_a_threshold():
-    assert set(ACCURACY) == set(BASELINES)
+    assert set(ACCURACY) == {n for n, e in BASELINES.items() if e.classifier is not None}
 
 
 def test_common_signal(row, quick, common, record_property):

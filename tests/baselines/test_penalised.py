@@ -6,12 +6,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC, l1_min_c
 
 from baldur.baselines import (
+    BASELINES,
     ElasticNetLogisticClassifier,
     L1SVMClassifier,
-    RidgeLogisticClassifier,
+    linear,
 )
-from baldur.baselines import linear as elastic_net
-from baldur.baselines import linear as lsvm_l1
 from baldur.baselines.linear import fit_elastic_net, solve_on_working_set
 from baldur.exceptions import InputError, NotConvergedWarning
 from preparation.literal import literal
@@ -36,8 +35,7 @@ def small_working_set(monkeypatch):
     def forced(*args, **options):
         return solve_on_working_set(*args, **{**options, "dense_limit": 64})
 
-    monkeypatch.setattr(elastic_net, "solve_on_working_set", forced)
-    monkeypatch.setattr(lsvm_l1, "solve_on_working_set", forced)
+    monkeypatch.setattr(linear, "solve_on_working_set", forced)
 
 
 def svm_value(X, sign, coef, b, C):
@@ -97,7 +95,8 @@ def test_lsvm_class_weights_use_the_users_labels():
 def test_ridge_equals_logistic_regression(wide):
     X, codes = wide
     for y in (codes, codes == 0):
-        model = RidgeLogisticClassifier(C=0.01, block_scale=False).fit(X, y)
+        model = BASELINES["Ridge logistic"].make().set_params(C=0.01, block_scale=False)
+        model.fit(X, y)
         Z = standardise(X)
         oracle = LogisticRegression(C=0.01, tol=1e-8, max_iter=5000).fit(Z, y)
         np.testing.assert_allclose(model.predict_proba(X), oracle.predict_proba(Z), atol=1e-5)
@@ -165,7 +164,7 @@ def test_elastic_net_at_the_largest_penalty_is_empty(wide):
 
 def test_messages(wide):
     X, codes = wide
-    with pytest.raises(InputError, match="RidgeLogisticClassifier"):
+    with pytest.raises(InputError, match="Ridge logistic"):
         ElasticNetLogisticClassifier(l1_ratio=0.0).fit(X, codes)
     with pytest.warns(NotConvergedWarning, match="max_iter=2"):
         ElasticNetLogisticClassifier(fraction=0.01, max_iter=2).fit(X, codes)

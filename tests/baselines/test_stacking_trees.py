@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from baldur.baselines import (
-    BoostedTreesClassifier,
-    ForestClassifier,
-    PriorClassifier,
-    StackingClassifier,
-)
+from baldur.baselines import BASELINES, StackingClassifier
 from baldur.baselines import base as dense
 from baldur.baselines.stacking import fit_stack, out_of_fold
 from baldur.exceptions import InputError
@@ -60,14 +55,14 @@ def test_out_of_fold_rows_do_not_see_their_label():
 
 def test_forest_equals_scikit_learn_and_reads_importances(common):
     mv, y = common(0, n=100, dims=(10, 40, 10))
-    model = ForestClassifier(30, random_state=0).fit(mv, y)
+    model = BASELINES["RF"].make(0).set_params(n_estimators=30).fit(mv, y)
     X = np.hstack([mv.view(v).read() for v in mv.view_names])
     Z = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
     oracle = RandomForestClassifier(30, max_features=0.1, random_state=0).fit(Z, y)
     np.testing.assert_allclose(model.predict_proba(mv), oracle.predict_proba(Z))
     mask = np.concatenate(list(model.selected_features_.values()))
     np.testing.assert_array_equal(mask, oracle.feature_importances_ > 0)
-    fewer = ForestClassifier(30, selection="mean", random_state=0).fit(mv, y)
+    fewer = BASELINES["RF"].make(0).set_params(n_estimators=30, selection="mean").fit(mv, y)
     assert sum(m.sum() for m in fewer.selected_features_.values()) < mask.sum()
 
 
@@ -76,24 +71,25 @@ def test_boosted_trees_mark_the_columns_they_split_on():
     X = rng.standard_normal((120, 6))
     y = X[:, 2] > 0
     X[:, 5] = 1.0
-    model = BoostedTreesClassifier(max_iter=1, max_leaf_nodes=2, max_features=1.0).fit(X, y)
+    model = BASELINES["Boosted trees"].make()
+    model.set_params(max_iter=1, max_leaf_nodes=2, max_features=1.0).fit(X, y)
     np.testing.assert_array_equal(np.flatnonzero(model.selected_features_["X"]), [2])
 
 
 def test_dummy_uses_nothing():
     X, y = np.zeros((10, 3)), np.repeat(["a", "b"], [3, 7])
-    model = PriorClassifier().fit(X, y)
+    model = BASELINES["Dummy"].make().fit(X, y)
     assert set(model.predict(X)) == {"b"}
     np.testing.assert_allclose(model.predict_proba(X)[0], [0.3, 0.7])
     assert not model.selected_features_["X"].any()
 
 
-@pytest.mark.parametrize("classifier", [ForestClassifier, BoostedTreesClassifier])
-def test_a_fit_too_large_for_memory_says_how_much_it_needs(monkeypatch, classifier):
+@pytest.mark.parametrize("row", ["RF", "Boosted trees"])
+def test_a_fit_too_large_for_memory_says_how_much_it_needs(monkeypatch, row):
     monkeypatch.setattr(dense, "available_memory", lambda: 1000)
     X = MultiView({"x": np.zeros((10, 50))})
     with pytest.raises(InputError, match=r"10 rows and 50 features needs about .* GB"):
-        classifier().fit(X, np.arange(10) % 2)
+        BASELINES[row].make().fit(X, np.arange(10) % 2)
 
 
 def test_available_memory_is_plausible():

@@ -123,7 +123,7 @@ def test_models_may_be_written_in_several_ways():
     assert [len(m.settings()) for m in made] == [12, 2, 1, 2, 1]
     assert isinstance(made[2].estimator, SideBySide)
     assert made[3].make({"estimator__C": 0.1}, 3).estimator.C == 0.1
-    assert made[1].make({"n_estimators": 5}, 3).random_state == 3
+    assert made[1].make({"n_estimators": 5}, 3).get_params()["random_state"] == 3
 
 
 @pytest.mark.parametrize(

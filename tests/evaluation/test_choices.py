@@ -8,8 +8,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.svm import LinearSVC
 
 from baldur import Preparation
-from baldur.baselines import BASELINES, ForestClassifier
-from baldur.core.model_catalog import MODELS, REGRESSION_MODELS
+from baldur.baselines import BASELINES
+from baldur.baselines.plain import SideBySideClassifier
+from baldur.core.model_catalog import CLASSIFICATION_MODELS, MODELS, REGRESSION_MODELS
 from baldur.datasets import make_multiview
 from baldur.evaluation import make_model, nested_cv
 from baldur.evaluation.jobs import predict_rows
@@ -160,8 +161,9 @@ def test_undefined_precision_and_recall_are_left_out_and_counted():
 
 def test_a_first_run_tries_at_most_twelve_settings_and_full_the_rest():
     for name, entry in BASELINES.items():
-        first = make_model(name)
-        full = make_model(name, grid="full")
+        classification = entry.classifier is not None
+        first = make_model(name, classification=classification)
+        full = make_model(name, grid="full", classification=classification)
         assert len(first.settings()) <= 12, name
         assert len(full.settings()) >= len(first.settings())
         for key, values in entry.full_grid.items():
@@ -180,20 +182,20 @@ def test_settings_of_the_search_do_not_reach_the_fit_that_is_kept(monkeypatch):
     row = make_model("RF")
     for model in (row, row.prepared_by(Preparation(regress_out=["age"]))):
         setting = model.settings()[0]
-        assert model.make(setting, 0).n_estimators == 300
-        assert model.make(setting, 0, searching=True).n_estimators == 100
+        assert model.make(setting, 0).get_params()["n_estimators"] == 300
+        assert model.make(setting, 0, searching=True).get_params()["n_estimators"] == 100
     own = make_model("RF", settings={"n_estimators": 50})
-    assert own.make(own.settings()[0], 0, searching=True).n_estimators == 50
+    assert own.make(own.settings()[0], 0, searching=True).get_params()["n_estimators"] == 50
     assert make_model("RF", grid="full").search == {}
     sim = make_multiview(40, {"a": 3}, random_state=0)
     trees = []
-    fit = ForestClassifier.fit
+    fit = SideBySideClassifier.fit
 
     def watched(self, X, y):
-        trees.append(self.n_estimators)
+        trees.append(self.estimator.n_estimators)
         return fit(self, X, y)
 
-    monkeypatch.setattr(ForestClassifier, "fit", watched)
+    monkeypatch.setattr(SideBySideClassifier, "fit", watched)
     quick = row.estimator.set_params(n_estimators=9)
     model = Model("RF", quick, {"max_depth": [2, 3]}, {"n_estimators": 4})
     nested_cv([model], sim.data, sim.target, outer=2, inner=2)
@@ -201,5 +203,6 @@ def test_settings_of_the_search_do_not_reach_the_fit_that_is_kept(monkeypatch):
 
 
 def test_every_row_is_described_and_regression_rows_are_named():
-    assert set(MODELS) == set(known_models(True))
+    assert set(MODELS) == {*known_models(True), *known_models(False)}
+    assert set(CLASSIFICATION_MODELS) == set(known_models(True))
     assert set(REGRESSION_MODELS) == set(known_models(False))

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.dummy import DummyClassifier
 
 from baldur import BaldurClassifier, MultiView
-from baldur.baselines import PriorClassifier, RidgeLogisticClassifier
+from baldur.baselines import BASELINES
+from baldur.baselines.plain import SideBySideClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import (
     MultilabelResult,
@@ -30,7 +32,7 @@ NAMES = ["stroke", "fall", "pain"]
 pytestmark = pytest.mark.usefixtures("one_repeat", "few_resamples")
 
 
-class OnlyBalanced(PriorClassifier):
+class OnlyBalanced(SideBySideClassifier):
     """A model that cannot be fitted where more than half of the rows are cases."""
 
     def fit(self, X, y):
@@ -52,9 +54,9 @@ def make_cohort(n=90):
 def models():
     return {
         "BALDUR": BaldurClassifier(members=("pooled",)),
-        "ridge": (RidgeLogisticClassifier(), {"C": [0.1, 1.0]}),
-        "prior": PriorClassifier(),
-        "fails": OnlyBalanced(),
+        "ridge": (BASELINES["Ridge logistic"].make(), {"C": [0.1, 1.0]}),
+        "prior": BASELINES["Dummy"].make(),
+        "fails": OnlyBalanced(DummyClassifier(), layout="none"),
     }
 
 
@@ -94,7 +96,7 @@ def test_every_outcome_has_an_ordinary_result(result):
 def test_a_model_of_one_outcome_is_fitted_as_if_it_were_alone(cohort, split):
     """Predictions, weights and intervals are those of a comparison with this outcome only."""
     X, Y = cohort
-    given = {"ridge": RidgeLogisticClassifier(), "prior": PriorClassifier()}
+    given = {"ridge": BASELINES["Ridge logistic"].make(), "prior": BASELINES["Dummy"].make()}
     several = nested_cv(given, X, Y, split=split)
     for name in NAMES:
         alone = nested_cv(given, X, Y[name], split=split)
@@ -138,7 +140,7 @@ def fitted_like(several, X, Y, train):
 
 def test_the_order_of_outcomes_changes_nothing(cohort, split):
     X, Y = cohort
-    given = {"ridge": RidgeLogisticClassifier()}
+    given = {"ridge": BASELINES["Ridge logistic"].make()}
     one = nested_cv(given, X, Y, split=split)
     other = nested_cv(given, X, Y[NAMES[::-1]], split=split)
     assert other.outcomes == NAMES[::-1]
@@ -193,7 +195,7 @@ def test_the_mean_of_perfect_outcomes_has_the_mean_of_their_intervals():
     rng = np.random.default_rng(0)
     Y = pd.DataFrame(rng.integers(0, 2, (45, 2)), columns=NAMES[:2])
     X = MultiView({"a": 3 * Y.to_numpy() + 0.05 * rng.normal(size=Y.shape)})
-    table = nested_cv({"ridge": RidgeLogisticClassifier()}, X, Y, outer=3, inner=2).table()
+    table = nested_cv({"ridge": BASELINES["Ridge logistic"].make()}, X, Y, outer=3, inner=2).table()
     assert table["auc_pooled"].tolist() == [1.0, 1.0, 1.0]
     assert_allclose(table["auc_low"][0], table["auc_low"][1:].mean())
     assert table["auc_high"][0] == 1.0
@@ -226,7 +228,7 @@ def test_pairs_are_tested_by_the_mean_over_outcomes_on_every_fold(result):
 
 def test_added_value_is_that_of_every_outcome(cohort, split):
     X, Y = cohort
-    given = {"ridge": RidgeLogisticClassifier()}
+    given = {"ridge": BASELINES["Ridge logistic"].make()}
     several = nested_cv(given, X, Y, split=split, inner=2, baseline_views=["clinic"])
     found = several.added_value(thresholds=[0.3])
     assert list(found) == NAMES
@@ -258,7 +260,9 @@ def test_the_tables_are_printed_one_below_the_other(result, form):
 
 def test_permuted_labels_of_a_sample_stay_together(cohort):
     X, Y = cohort
-    several = nested_cv({"ridge": RidgeLogisticClassifier()}, X, Y, outer=3, permutations=2)
+    several = nested_cv(
+        {"ridge": BASELINES["Ridge logistic"].make()}, X, Y, outer=3, permutations=2
+    )
     found = several.permutation_test()
     assert found["permutations"].tolist() == [2]
     each = [several[name].permutation_test() for name in NAMES]

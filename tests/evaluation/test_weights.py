@@ -45,6 +45,18 @@ def test_raw_weights_give_the_scores_of_the_model(row, classes):
         assert found.variance[v] == pytest.approx(part.var(axis=0))
 
 
+@pytest.mark.parametrize("row", ["MV-PLS", "Ridge", "Elastic net"])
+def test_raw_weights_give_the_numbers_of_the_model(row):
+    mv, y = cohort(classes=6)
+    entry = {"row": BASELINES[row]}
+    result = nested_cv(entry, mv, y.astype(float), task="regression", outer=2, inner=2)
+    assert result.failures == {}
+    made = BASELINES[row].make(classification=False).set_params(scale="standard").fit(mv, y)
+    found = weights_of(made, mv)
+    moved = made.predict(mv) - sum(mv.view(v).read() @ w[:, 0] for v, w in found.raw.items())
+    np.testing.assert_allclose(moved, moved[0], atol=1e-8)
+
+
 def test_models_that_keep_raw_weights_are_read_alike():
     mv, y = cohort()
     fitted = BaldurClassifier(members=("pooled",), preparation="standard").fit(mv, y)

@@ -5,9 +5,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyClassifier
 
 from baldur import BaldurClassifier, BaldurRegressor
-from baldur.baselines import ElasticNetLogisticClassifier, PriorClassifier, RidgeLogisticClassifier
+from baldur.baselines import BASELINES, ElasticNetLogisticClassifier
+from baldur.baselines.plain import SideBySideClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.inference import inner_folds
@@ -17,7 +19,7 @@ from baldur.study.write_results import write_results
 pytest.importorskip("matplotlib")
 
 
-class Broken(PriorClassifier):
+class Broken(SideBySideClassifier):
     """A model that cannot be fitted."""
 
     def fit(self, X, y):
@@ -73,7 +75,7 @@ def multilabel(cohort, labels):
 @pytest.fixture(scope="session")
 def outcomes(cohort, labels):
     """A comparison of models for three outcomes."""
-    given = {"ridge": RidgeLogisticClassifier(), "prior": PriorClassifier()}
+    given = {"ridge": BASELINES["Ridge logistic"].make(), "prior": BASELINES["Dummy"].make()}
     return nested_cv(given, cohort.data, labels, outer=3)
 
 
@@ -96,9 +98,9 @@ def result(cohort):
     """A comparison of three models that finish and one that does not."""
     models = {
         "elastic net": ElasticNetLogisticClassifier(),
-        "ridge": RidgeLogisticClassifier(),
-        "prior": PriorClassifier(),
-        "broken": Broken(),
+        "ridge": BASELINES["Ridge logistic"].make(),
+        "prior": BASELINES["Dummy"].make(),
+        "broken": Broken(DummyClassifier(), layout="none"),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -116,5 +118,5 @@ def run(result, tmp_path_factory):
 @pytest.fixture(scope="session")
 def view_sets(cohort):
     """A comparison of view sets."""
-    ridge = {"ridge": RidgeLogisticClassifier()}
+    ridge = {"ridge": BASELINES["Ridge logistic"].make()}
     return nested_cv(ridge, cohort.data, cohort.target, outer=3, baseline_views=["clinic"])

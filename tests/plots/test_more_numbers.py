@@ -8,7 +8,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from baldur import BaldurClassifier, MultiView
-from baldur.baselines import PriorClassifier, RidgeLogisticClassifier
+from baldur.baselines import BASELINES
 from baldur.evaluation import learning_curve
 from baldur.evaluation.selected_features import feature_correlations
 from baldur.exceptions import InputError
@@ -189,7 +189,7 @@ def test_patterns_of_a_result(result, run):
 
 
 def test_learning_curve_shows_its_table(cohort, result, run):
-    models = {"ridge": RidgeLogisticClassifier(), "prior": PriorClassifier()}
+    models = {"ridge": BASELINES["Ridge logistic"].make(), "prior": BASELINES["Dummy"].make()}
     table = learning_curve(models, cohort.data, cohort.target, outer=2, inner=2, shares=(0.5, 0.75))
     display = LearningCurveDisplay.from_result(table)
     assert_frame_equal(display.table, table)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from baldur import MultiView
-from baldur.baselines import ForestClassifier
+from baldur.baselines import BASELINES
 from baldur.evaluation import make_model, nested_cv
 from baldur.evaluation.models import Model
 from baldur.evaluation.results import Results
@@ -154,7 +154,7 @@ def result():
     rng = np.random.default_rng(0)
     views = {name: rng.normal(size=(240, 2)) for name in ("clinic", "mri", "genes")}
     y = np.where((views["mri"] ** 2).sum(axis=1) > 1.4, "case", "control")
-    forest = ForestClassifier(n_estimators=30, random_state=0)
+    forest = BASELINES["RF"].make(0).set_params(n_estimators=30)
     models = [Model("RF", forest), make_model("Ridge logistic", grid={"C": [1.0]})]
     data = MultiView(views, present={"mri": np.arange(240) % 5 > 0})
     return nested_cv(models, data, y, outer=3, positive="case", baseline_views=["clinic"])

@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyClassifier
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.baselines import BASELINES
@@ -97,7 +98,7 @@ def test_a_view_emptied_names_that_attack_and_a_failed_model(browser, tmp_path):
 
     models = [
         Model("BALDUR", BaldurClassifier(members=("pooled",))),
-        Model("<i>Broken</i>", Broken()),
+        Model("<i>Broken</i>", Broken(DummyClassifier(), layout="none")),
     ]
     result = compare([*models, "Ridge logistic"], X, labels)
     assert set(result.failures) == {"<i>Broken</i>"}

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from baldur.baselines import L1SVMClassifier, PriorClassifier, RidgeLogisticClassifier
+from baldur.baselines import BASELINES, L1SVMClassifier
 from baldur.datasets import make_adni_like, make_biofind_like
 from baldur.evaluation import nested_cv
 from baldur.evaluation.clinical.held_out import Resampled
@@ -11,9 +11,9 @@ from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS
 
 MODELS = {
-    "LSVM-l1": RidgeLogisticClassifier(),
-    "RF": PriorClassifier(),
-    "Lasso-MkSVM": RidgeLogisticClassifier(C=0.01),
+    "LSVM-l1": BASELINES["Ridge logistic"].make(),
+    "RF": BASELINES["Dummy"].make(),
+    "Lasso-MkSVM": BASELINES["Ridge logistic"].make().set_params(C=0.01),
     PAPER: L1SVMClassifier(c_ratio=3.0),
     DEFAULT: L1SVMClassifier(c_ratio=10.0),
 }

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from baldur.baselines import RidgeLogisticClassifier
+from baldur.baselines import BASELINES
 from baldur.cli import app
 from baldur.exceptions import InputError, ShiftWarning, StudyError
 from baldur.report import report_folder
@@ -220,7 +220,7 @@ def test_nothing_but_a_model_folder_is_replaced(fitted, tmp_path):
 
 def test_a_failed_save_leaves_the_old_model(fitted, tmp_path, monkeypatch):
     before = (tmp_path / "model" / "manifest.json").read_bytes()
-    broken = SavedModel(RidgeLogisticClassifier())
+    broken = SavedModel(BASELINES["Ridge logistic"].make())
     with pytest.raises(InputError, match="cannot be saved"):
         save(broken, tmp_path / "model", overwrite=True)
     assert (tmp_path / "model" / "manifest.json").read_bytes() == before

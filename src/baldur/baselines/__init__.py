@@ -1,9 +1,9 @@
 """Competitors behind one scikit-learn interface, and the registry of their search grids.
 
 What comes in: a `MultiView`, or one matrix with ``views=``, and labels or numbers. What goes out:
-fitted classifiers and regressors with ``selected_features_`` over all columns of the input.
-``paper`` has the eleven competitors of the paper, ``additional`` five more, ``shared`` what they
-have in common. Baselines may import the estimators and everything below them.
+fitted classifiers and regressors with ``selected_features_`` over all columns of the input. Random
+forests, boosted trees, ridge models, the elastic net for numbers and the base rate are scikit-learn
+estimators in the table; methods that scikit-learn does not have are classes.
 
 >>> from baldur.baselines import BASELINES
 >>> BASELINES["MV-PLS"].make(random_state=0)
@@ -11,8 +11,8 @@ MVPLSClassifier()
 
 ``BASELINES[name].grid`` is the search space for the inner loop of a nested cross-validation, sized
 for a first run; ``full_grid`` is the larger one for a publication. SGP+ARD and CPM-Nets need the
-``torch`` extra. RF, Boosted trees, MV-PLS and Dummy also predict numbers
-(``make(classification=False)``).
+``torch`` extra. RF, Boosted trees, MV-PLS and Dummy also predict numbers, and Ridge and Elastic net
+predict nothing else (``make(classification=False)``).
 """
 
 from baldur.baselines.awdr import AWDRClassifier
@@ -22,7 +22,6 @@ from baldur.baselines.lasso_mksvm import LassoMkSVMClassifier
 from baldur.baselines.linear import (
     ElasticNetLogisticClassifier,
     L1SVMClassifier,
-    RidgeLogisticClassifier,
 )
 from baldur.baselines.mccd import MCCDClassifier
 from baldur.baselines.mv_pls import MVPLSClassifier, MVPLSRegressor
@@ -30,35 +29,20 @@ from baldur.baselines.pb_mvboost import PBMVBoostClassifier
 from baldur.baselines.registry import BASELINES, Entry
 from baldur.baselines.sgp_ard import SGPARDClassifier
 from baldur.baselines.stacking import StackingClassifier
-from baldur.baselines.trees import (
-    BoostedTreesClassifier,
-    BoostedTreesRegressor,
-    ForestClassifier,
-    ForestRegressor,
-    MeanRegressor,
-    PriorClassifier,
-)
 
 __all__ = [
     "BASELINES",
     "AWDRClassifier",
     "BaselineEstimator",
-    "BoostedTreesClassifier",
-    "BoostedTreesRegressor",
     "CPMNetsClassifier",
     "ElasticNetLogisticClassifier",
     "Entry",
-    "ForestClassifier",
-    "ForestRegressor",
     "L1SVMClassifier",
     "LassoMkSVMClassifier",
     "MCCDClassifier",
     "MVPLSClassifier",
     "MVPLSRegressor",
-    "MeanRegressor",
     "PBMVBoostClassifier",
-    "PriorClassifier",
-    "RidgeLogisticClassifier",
     "SGPARDClassifier",
     "StackingClassifier",
 ]

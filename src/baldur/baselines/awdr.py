@@ -8,8 +8,8 @@ all the weight, because it fits any target with tiny coefficients.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
-from baldur.baselines.base import BaselineClassifier, Block, linear_predictor
+from baldur.baselines.base import BaselineClassifier, Block
 from baldur.baselines.reduction import REDUCTION, reduce_block
 from baldur.core.parameters import POSITIVE, Constraint, integer, one_of
 from baldur.core.types import Array
@@ -119,6 +119,7 @@ def neighbour_votes(train: Array, codes: NDArray[np.intp], new: Array, k: int, C
     return votes
 
 
+@dataclass(eq=False, repr=False)
 class AWDRClassifier(BaselineClassifier):
     """Adaptive-weighting discriminative regression, then k nearest neighbours on its outputs.
 
@@ -135,6 +136,8 @@ class AWDRClassifier(BaselineClassifier):
         Ridge penalty.
     n_neighbors : int
         Neighbours that vote.
+    scale, preparation, views
+        As in `BaselineEstimator`.
     decision : {"knn", "argmax"}
         "knn" is the authors' rule. Its score is the share of votes, and rows with equal votes are
         ordered by the projection, so the AUC is smooth and labels agree with the score.
@@ -142,12 +145,6 @@ class AWDRClassifier(BaselineClassifier):
         Divide each standardised view by the square root of its width; False is the authors' way.
     max_iter, tol : int, float
         Rounds at most, and the squared change at which to stop.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
 
     Attributes
     ----------
@@ -178,32 +175,15 @@ class AWDRClassifier(BaselineClassifier):
         "decision": one_of("knn", "argmax"),
     }
 
-    def __init__(
-        self,
-        reduction: str | None = None,
-        n_components: int | float | str | None = 0.95,
-        g: float = 1.0,
-        n_neighbors: int = 9,
-        *,
-        decision: str = "knn",
-        block_scale: bool = True,
-        max_iter: int = 200,
-        tol: float = 5e-3,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-    ) -> None:
-        self.reduction = reduction
-        self.n_components = n_components
-        self.g = g
-        self.n_neighbors = n_neighbors
-        self.decision = decision
-        self.block_scale = block_scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
+    reduction: str | None = None
+    n_components: int | float | str | None = 0.95
+    g: float = 1.0
+    n_neighbors: int = 9
+    _: KW_ONLY
+    decision: str = "knn"
+    block_scale: bool = True
+    max_iter: int = 200
+    tol: float = 5e-3
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         Y = 2.0 * np.eye(len(self.classes_))[codes] - 1.0
@@ -224,12 +204,11 @@ class AWDRClassifier(BaselineClassifier):
         self.training_outputs_, self.training_codes_ = out, codes
         self.selected_features_ = self._all_features(blocks)
         self.surviving_features_ = {
-            b.name: b.over_input(np.full(b.width, self.view_weights_[b.name] > 1e-6))
-            for b in blocks
+            b.name: b.mask(self.view_weights_[b.name] > 1e-6) for b in blocks
         }
 
     def _scores(self, blocks: list[Block]) -> Array:
-        out = linear_predictor(blocks, self.coef_, self.intercept_)
+        out = self._linear(blocks)
         if self.decision == "argmax":
             return out
         C = len(self.classes_)

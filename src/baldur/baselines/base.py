@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -88,6 +90,10 @@ class Block:
         """Return ``X B`` (n, k) for weights over the columns of the input (D, k)."""
         return self.apply(self.take(coef))
 
+    def mask(self, value: bool) -> NDArray[np.bool_]:
+        """Return a mask of the columns of the input: `value` where they are prepared."""
+        return self.over_input(np.full(self.width, value))
+
     @property
     def absent(self) -> NDArray[np.bool_]:
         """Mask of the samples for which the view is missing."""
@@ -123,14 +129,15 @@ class Block:
         return total
 
 
-def class_scores(out: Array) -> Array:
-    """Return scores (n, C): those given, or two columns whose difference is a margin (n, 1)."""
-    return np.column_stack([-out[:, 0] / 2.0, out[:, 0] / 2.0]) if out.shape[1] == 1 else out
-
-
-def linear_predictor(blocks: list[Block], coef: Mapping[str, Array], intercept: Array) -> Array:
-    """Return ``sum_v X_v B_v + b`` (n, k) for weights over the columns of the input (D_v, k)."""
-    return np.asarray(sum(b.predict(coef[b.name]) for b in blocks) + intercept)
+def fit_converges(model: Any, X: Array, y: NDArray[Any]) -> bool:
+    """Fit a scikit-learn model, and return whether it converged in place of its warning."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    others = [w for w in caught if not issubclass(w.category, ConvergenceWarning)]
+    for w in others:
+        warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+    return len(others) == len(caught)
 
 
 def one_against_rest(codes: NDArray[np.intp], n_classes: int) -> Array:
@@ -143,21 +150,32 @@ def _has_proba(estimator: Any) -> bool:
     return type(estimator)._proba is not BaselineClassifier._proba
 
 
+@dataclass(eq=False, repr=False)
 class BaselineEstimator(SaveMixin, BaseEstimator):
     """What classifiers and regressors share: checking parameters and opening data.
 
-    ``fit`` accepts a `MultiView`, or one matrix with ``views`` naming the columns of each view.
+    The parameters of a baseline are the fields of its class. ``fit`` accepts a `MultiView`, or one
+    matrix with ``views`` naming the columns of each view.
     ``preparation_`` is learned from the training rows according to ``preparation`` and ``scale``.
     Missing cells and missing views are replaced by the training mean, and ``block_scale`` divides
     each view by the square root of its prepared width. Fitted attributes refer to all columns of
     the input.
 
+    Parameters
+    ----------
+    scale : {"clipped", "standard", "rank"}
+        How columns are scaled before the method sees them, as in `BaldurClassifier`.
+    preparation : Preparation or None
+        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
+    views : dict or None
+        Columns of each view when ``X`` is one matrix.
+
     Examples
     --------
     >>> import numpy as np
-    >>> from baldur.baselines import BaselineEstimator, RidgeLogisticClassifier
+    >>> from baldur.baselines import BaselineEstimator, MVPLSClassifier
     >>> X = np.random.default_rng(0).normal(size=(20, 5))
-    >>> model = RidgeLogisticClassifier(views={"clinic": [0, 1], "scan": [2, 3, 4]})
+    >>> model = MVPLSClassifier(views={"clinic": [0, 1], "scan": [2, 3, 4]})
     >>> model.fit(X, X[:, 0] > 0).view_names_
     ['clinic', 'scan']
     >>> isinstance(model, BaselineEstimator), model.preparation_.scale
@@ -166,9 +184,10 @@ class BaselineEstimator(SaveMixin, BaseEstimator):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
 
-    views: Any
-    scale: str
-    preparation: Any
+    _: KW_ONLY
+    scale: str = "clipped"
+    preparation: Any = None
+    views: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -215,7 +234,11 @@ class BaselineEstimator(SaveMixin, BaseEstimator):
         return blocks
 
     def _all_features(self, blocks: list[Block]) -> dict[str, NDArray[np.bool_]]:
-        return {b.name: b.over_input(np.ones(b.width, dtype=bool)) for b in blocks}
+        return {b.name: b.mask(True) for b in blocks}
+
+    def _linear(self, blocks: list[Block]) -> Array:
+        """Return ``sum_v X_v B_v + b`` (n, k) for ``coef_`` (D_v, k) and ``intercept_`` (k,)."""
+        return np.asarray(sum(b.predict(self.coef_[b.name]) for b in blocks) + self.intercept_)
 
     def _split(self, values: NDArray[Any], blocks: list[Block]) -> dict[str, NDArray[Any]]:
         """Return an array over all prepared columns (last axis) as one array per input view."""
@@ -238,7 +261,7 @@ class BaselineClassifier(ClassifierMixin, BaselineEstimator):
         raise TypeError(f"{type(self).__name__} does not define _fit")
 
     def _scores(self, blocks: list[Block]) -> Array:
-        """Return class scores (n, C); the class with the largest score is predicted."""
+        """Return scores (n, C), the largest of which is predicted, or margins (n, 1)."""
         return self._proba(blocks)
 
     def _proba(self, blocks: list[Block]) -> Array:
@@ -266,7 +289,9 @@ class BaselineClassifier(ClassifierMixin, BaselineEstimator):
 
     def _checked_scores(self, blocks: list[Block]) -> Array:
         with predicting(self):
-            scores = self._scores(blocks)
+            scores = np.asarray(self._scores(blocks))
+        if scores.ndim == 2 and scores.shape[1] == 1 and len(self.classes_) == 2:  # margins
+            scores = np.column_stack([-scores[:, 0] / 2.0, scores[:, 0] / 2.0])
         return check_answer(self._one_column_per_class(scores), "scores")
 
     def _checked_proba(self, blocks: list[Block]) -> Array:

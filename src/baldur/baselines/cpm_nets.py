@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -158,6 +158,7 @@ def adam_latent(G: Array, q: Array, start: Array, steps: int, lr: float) -> Arra
     return h
 
 
+@dataclass(eq=False, repr=False)
 class CPMNetsClassifier(BaselineClassifier):
     """Cross partial multi-view networks with affine decoders.
 
@@ -169,6 +170,8 @@ class CPMNetsClassifier(BaselineClassifier):
         Weight of the class loss.
     n_epochs : int
         Epochs of five decoder steps and five latent steps.
+    scale, preparation, views
+        As in `BaselineEstimator`.
     learning_rate, latent_rate : float
         Adam rates of decoders and latent vectors.
     hidden : int or None
@@ -186,12 +189,6 @@ class CPMNetsClassifier(BaselineClassifier):
     block_scale : bool
         Divide each standardised view by the square root of its width; otherwise the widest view
         dominates the latent vectors.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
         Starting values.
 
@@ -210,8 +207,6 @@ class CPMNetsClassifier(BaselineClassifier):
     >>> X, y = sim.data, sim.target
     >>> BASELINES["CPM-Nets"].extra
     'torch'
-    >>> BASELINES["CPM-Nets"].extra
-    'torch'
     >>> model = CPMNetsClassifier(n_latent=4, n_epochs=5, random_state=0)
     >>> model = model.fit(X[:40], y[:40])  # doctest: +SKIP
     >>> model.latent_.shape  # doctest: +SKIP
@@ -227,44 +222,21 @@ class CPMNetsClassifier(BaselineClassifier):
         "ridge": NON_NEGATIVE,
     }
 
-    def __init__(
-        self,
-        n_latent: int = 64,
-        lam: float = 1.0,
-        n_epochs: int = 50,
-        *,
-        learning_rate: float = 0.01,
-        latent_rate: float = 0.01,
-        hidden: int | None = None,
-        dropout: float = 0.0,
-        margin: str = "paper",
-        n_retune: int = 50,
-        solver: str = "lstsq",
-        ridge: float = 1e-3,
-        n_test_epochs: int = 50,
-        block_scale: bool = True,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_latent = n_latent
-        self.lam = lam
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.latent_rate = latent_rate
-        self.hidden = hidden
-        self.dropout = dropout
-        self.margin = margin
-        self.n_retune = n_retune
-        self.solver = solver
-        self.ridge = ridge
-        self.n_test_epochs = n_test_epochs
-        self.block_scale = block_scale
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
-        self.random_state = random_state
+    n_latent: int = 64
+    lam: float = 1.0
+    n_epochs: int = 50
+    _: KW_ONLY
+    learning_rate: float = 0.01
+    latent_rate: float = 0.01
+    hidden: int | None = None
+    dropout: float = 0.0
+    margin: str = "paper"
+    n_retune: int = 50
+    solver: str = "lstsq"
+    ridge: float = 1e-3
+    n_test_epochs: int = 50
+    block_scale: bool = True
+    random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         import_extra("torch", "torch", "CPM-Nets")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.linear_model import Lasso
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from baldur.baselines.base import BaselineClassifier, Block, class_scores, one_against_rest
+from baldur.baselines.base import BaselineClassifier, Block, one_against_rest
 from baldur.baselines.linear import solve_on_working_set
 from baldur.core.parameters import POSITIVE, Constraint, is_number, one_of
 from baldur.core.types import Array, Mask
@@ -128,6 +129,7 @@ def simplex_grid(V: int, step: float) -> Array:
     return np.array(rows, dtype=np.float64) / m
 
 
+@dataclass(eq=False, repr=False)
 class LassoMkSVMClassifier(BaselineClassifier):
     """Lasso selection per view, then an SVM on a weighted sum of the views' linear kernels.
 
@@ -139,6 +141,8 @@ class LassoMkSVMClassifier(BaselineClassifier):
         SVM penalty.
     p : float
         Norm of the kernel weights; 1 is sparse over views.
+    scale, preparation, views
+        As in `BaselineEstimator`.
     weights : {"mkl", "grid", "uniform"}
         How kernel weights are found. "grid" tries all weights on the simplex in steps of
         ``grid_step`` by inner cross-validation, and selects features in each fold again.
@@ -148,12 +152,6 @@ class LassoMkSVMClassifier(BaselineClassifier):
         Folds of "grid".
     block_scale : bool
         Off: kernels are divided by their mean diagonal instead.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
         Folds of "grid".
 
@@ -189,32 +187,15 @@ class LassoMkSVMClassifier(BaselineClassifier):
         "grid_step": POSITIVE,
     }
 
-    def __init__(
-        self,
-        fraction: float = 0.4,
-        C: float = 1.0,
-        p: float = 1.0,
-        *,
-        weights: str = "mkl",
-        grid_step: float = 0.2,
-        cv: int = 5,
-        block_scale: bool = False,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.fraction = fraction
-        self.C = C
-        self.p = p
-        self.weights = weights
-        self.grid_step = grid_step
-        self.cv = cv
-        self.block_scale = block_scale
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
-        self.random_state = random_state
+    fraction: float = 0.4
+    C: float = 1.0
+    p: float = 1.0
+    _: KW_ONLY
+    weights: str = "mkl"
+    grid_step: float = 0.2
+    cv: int = 5
+    block_scale: bool = False
+    random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         K = len(self.classes_)
@@ -289,7 +270,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
             idx = np.flatnonzero(b.take(self.lasso_features_[b.name]))
             if len(idx):
                 out += b.columns(idx) @ self.coef_[b.name]
-        return class_scores(out)
+        return out
 
 
 def _unit_kernels(columns: list[Array], rows: Any = slice(None)) -> tuple[list[Array], list[float]]:

@@ -1,49 +1,29 @@
-"""Elastic-net logistic regression by accelerated proximal gradient on a working set."""
+"""Models with an l1 penalty, whose wide problems are solved on a working set of columns."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.class_weight import compute_class_weight
 
 from baldur.baselines.base import (
     BaselineClassifier,
     Block,
-    class_scores,
+    fit_converges,
     gather_columns,
-    linear_predictor,
     one_against_rest,
     project_all,
 )
-from baldur.baselines.reduction import reduce_gram
 from baldur.core.parameters import POSITIVE, Constraint, is_number, optional
 from baldur.core.types import Array
 from baldur.exceptions import NotConvergedWarning
-
-
-def ridge_logistic(F: Array, codes: NDArray[np.intp], C: float) -> tuple[Array, Array, int]:
-    """Return weights (r, 1 or K), offsets and iterations of ``C sum logloss + 0.5 ||w||^2``."""
-    model = LogisticRegression(C=C, max_iter=2000, tol=1e-6)
-    if F.shape[1] == 0:  # every column constant: a column of zeros leaves only the offset
-        F = np.zeros((len(F), 1))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(F, codes)
-    if any(issubclass(w.category, ConvergenceWarning) for w in caught):
-        warnings.warn(
-            f"Ridge logistic regression did not converge at C={C:g}; a smaller C converges sooner.",
-            NotConvergedWarning,
-            stacklevel=3,
-        )
-    return model.coef_.T, model.intercept_, int(np.max(model.n_iter_))
 
 
 def logistic_proba(linear: Array) -> Array:
@@ -52,77 +32,6 @@ def logistic_proba(linear: Array) -> Array:
         p = expit(linear[:, 0])
         return np.column_stack([1.0 - p, p])
     return np.asarray(softmax(linear, axis=1))
-
-
-class RidgeLogisticClassifier(BaselineClassifier):
-    """``min C sum_i logloss_i + 0.5 ||w||^2`` on the block-scaled concatenation.
-
-    The loss depends on the columns through ``X X'`` only, so it is solved on the full-rank
-    principal scores of the training rows, which gives the same weights.
-
-    Parameters
-    ----------
-    C : float
-        Inverse penalty. With block scaling each view has total variance 1, whatever its width.
-    block_scale : bool
-        Divide each standardised view by the square root of its width.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
-
-    Attributes
-    ----------
-    coef_ : dict of ndarray (D_v, 1 or K)
-
-    Examples
-    --------
-    >>> from baldur.baselines import RidgeLogisticClassifier
-    >>> from baldur.datasets import make_multiview
-    >>> sim = make_multiview(60, {"a": 4, "b": 9}, informative=[2, 0], logit_sd=9, random_state=0)
-    >>> X, y = sim.data, sim.target
-    >>> model = RidgeLogisticClassifier(C=1.0).fit(X[:40], y[:40])
-    >>> model.predict_proba(X[40:42]).round(2)
-    array([[0.59, 0.41],
-           [0.65, 0.35]])
-    >>> round(model.score(X[40:], y[40:]), 2)
-    0.85
-    """
-
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "C": POSITIVE,
-    }
-
-    def __init__(
-        self,
-        C: float = 10.0,
-        *,
-        block_scale: bool = True,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-    ) -> None:
-        self.C = C
-        self.block_scale = block_scale
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
-
-    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        rtol = max((b.rtol or 0.0) for b in blocks) or None
-        reduced = reduce_gram(np.add.reduce([b.gram() for b in blocks]), rtol=rtol)
-        w, self.intercept_, self.n_iter_ = ridge_logistic(reduced.features, codes, self.C)
-        dual = reduced.lift @ w if reduced.lift.shape[1] else np.zeros((len(codes), w.shape[1]))
-        self.coef_ = {b.name: b.over_input(b.project(dual)) for b in blocks}
-        self.selected_features_ = self._all_features(blocks)
-
-    def _scores(self, blocks: list[Block]) -> Array:
-        return class_scores(linear_predictor(blocks, self.coef_, self.intercept_))
-
-    def _proba(self, blocks: list[Block]) -> Array:
-        return logistic_proba(linear_predictor(blocks, self.coef_, self.intercept_))
 
 
 DENSE_LIMIT = 4096
@@ -222,6 +131,7 @@ def fit_elastic_net(
     return now[:-1], now[-1], n_iter
 
 
+@dataclass(eq=False, repr=False)
 class ElasticNetLogisticClassifier(BaselineClassifier):
     """``min mean logloss + lam (r ||w||_1 + (1 - r)/2 ||w||^2)`` on the concatenated views.
 
@@ -231,16 +141,12 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         ``lam`` over the smallest value at which the model is empty.
     l1_ratio : float
         Share r of the l1 penalty, in (0, 1].
+    scale, preparation, views
+        As in `BaselineEstimator`.
     max_iter, tol : int, float
         Iterations at most, and the accuracy relative to the l1 penalty at which to stop.
     block_scale : bool
         Off by default: scaling would change the penalty of each view.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
 
     Attributes
     ----------
@@ -265,30 +171,16 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         "fraction": POSITIVE,
         "l1_ratio": Constraint(
             lambda v: is_number(v, 0.0, 1.0) and v > 0.0,
-            "a number above 0 and at most 1 (for a ridge penalty use RidgeLogisticClassifier)",
+            "a number above 0 and at most 1 (for a ridge penalty use 'Ridge logistic')",
         ),
     }
 
-    def __init__(
-        self,
-        fraction: float = 0.2,
-        l1_ratio: float = 0.5,
-        *,
-        max_iter: int = 10000,
-        tol: float = 1e-3,
-        block_scale: bool = False,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-    ) -> None:
-        self.fraction = fraction
-        self.l1_ratio = l1_ratio
-        self.max_iter = max_iter
-        self.tol = tol
-        self.block_scale = block_scale
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
+    fraction: float = 0.2
+    l1_ratio: float = 0.5
+    _: KW_ONLY
+    max_iter: int = 10000
+    tol: float = 1e-3
+    block_scale: bool = False
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         n, C, D = len(codes), len(self.classes_), sum(b.width for b in blocks)
@@ -332,10 +224,10 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         self.selected_features_ = {k: np.any(c != 0.0, axis=1) for k, c in self.coef_.items()}
 
     def _scores(self, blocks: list[Block]) -> Array:
-        return class_scores(linear_predictor(blocks, self.coef_, self.intercept_))
+        return self._linear(blocks)
 
     def _proba(self, blocks: list[Block]) -> Array:
-        return logistic_proba(linear_predictor(blocks, self.coef_, self.intercept_))
+        return logistic_proba(self._linear(blocks))
 
 
 def smallest_c(correlations: Array, bias: Array) -> float:
@@ -347,6 +239,7 @@ def smallest_c(correlations: Array, bias: Array) -> float:
     return 0.5 / top if top > 0 else 1.0
 
 
+@dataclass(eq=False, repr=False)
 class L1SVMClassifier(BaselineClassifier):
     """``min ||w||_1 + C sum_i max(0, 1 - y_i (w'x_i + b))^2``, one against the rest.
 
@@ -360,16 +253,12 @@ class L1SVMClassifier(BaselineClassifier):
     C : float or None
         The penalty parameter itself, overriding ``c_ratio``.
     class_weight : None, "balanced" or dict
+    scale, preparation, views
+        As in `BaselineEstimator`.
     max_iter, tol : int, float
         Of liblinear.
     block_scale : bool
         Off by default: scaling would change the penalty of each view.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
         Order of liblinear's coordinates.
 
@@ -397,30 +286,14 @@ class L1SVMClassifier(BaselineClassifier):
         "C": optional(POSITIVE),
     }
 
-    def __init__(
-        self,
-        c_ratio: float = 10.0,
-        C: float | None = None,
-        class_weight: Any = None,
-        *,
-        max_iter: int = 5000,
-        tol: float = 1e-4,
-        block_scale: bool = False,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.c_ratio = c_ratio
-        self.C = C
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.block_scale = block_scale
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
-        self.random_state = random_state
+    c_ratio: float = 10.0
+    C: float | None = None
+    class_weight: Any = None
+    _: KW_ONLY
+    max_iter: int = 5000
+    tol: float = 1e-4
+    block_scale: bool = False
+    random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         K = len(self.classes_)
@@ -447,10 +320,7 @@ class L1SVMClassifier(BaselineClassifier):
                 tol=self.tol,
                 random_state=self.random_state,
             )
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", ConvergenceWarning)
-                model.fit(gather_columns(blocks, active), codes)
-            fits["short"] = any(issubclass(w.category, ConvergenceWarning) for w in caught)
+            fits["short"] = not fit_converges(model, gather_columns(blocks, active), codes)
             fits["n_iter"] = int(np.max(model.n_iter_))
             self.intercept_ = np.atleast_1d(model.intercept_)
             return np.asarray(model.coef_)
@@ -479,5 +349,4 @@ class L1SVMClassifier(BaselineClassifier):
         self.selected_features_ = {k: np.any(c != 0.0, axis=0) for k, c in self.coef_.items()}
 
     def _scores(self, blocks: list[Block]) -> Array:
-        coef = {name: c.T for name, c in self.coef_.items()}
-        return class_scores(linear_predictor(blocks, coef, self.intercept_))
+        return np.asarray(sum(b.predict(self.coef_[b.name].T) for b in blocks) + self.intercept_)

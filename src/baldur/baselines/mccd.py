@@ -15,7 +15,7 @@ Departures from the authors' code, each with a switch back:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -157,6 +157,7 @@ ONE_OR_PER_VIEW = Constraint(
 )
 
 
+@dataclass(eq=False, repr=False)
 class MCCDClassifier(BaselineClassifier):
     """Multiview classification with cohesion and diversity.
 
@@ -172,6 +173,8 @@ class MCCDClassifier(BaselineClassifier):
         Components of the "pca" front-end, or the share of variance they must reach.
     g1, g2 : float
         Ridge and diversity penalties. ``g1`` may be a sequence, one value per view.
+    scale, preparation, views
+        As in `BaselineEstimator`.
     normalize_diversity : bool
         Divide the diversity term by ``(n - 1)^2``. False is the authors' scale, on which values
         above 1e-3 already force constant predictions.
@@ -181,12 +184,6 @@ class MCCDClassifier(BaselineClassifier):
         Divide each standardised view by the square root of its width.
     max_iter, tol : int, float
         Rounds at most, and the relative change of the objective at which to stop.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
 
     Attributes
     ----------
@@ -216,34 +213,16 @@ class MCCDClassifier(BaselineClassifier):
         "stopping": one_of("absolute", "signed"),
     }
 
-    def __init__(
-        self,
-        reduction: str | None = None,
-        n_components: int | float | str | None = 0.95,
-        g1: Any = 0.1,
-        g2: float = 0.001,
-        *,
-        normalize_diversity: bool = True,
-        stopping: str = "absolute",
-        block_scale: bool = True,
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-    ) -> None:
-        self.reduction = reduction
-        self.n_components = n_components
-        self.g1 = g1
-        self.g2 = g2
-        self.normalize_diversity = normalize_diversity
-        self.stopping = stopping
-        self.block_scale = block_scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
+    reduction: str | None = None
+    n_components: int | float | str | None = 0.95
+    g1: Any = 0.1
+    g2: float = 0.001
+    _: KW_ONLY
+    normalize_diversity: bool = True
+    stopping: str = "absolute"
+    block_scale: bool = True
+    max_iter: int = 50
+    tol: float = 1e-6
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         if np.ndim(self.g1) == 1 and len(self.g1) != len(blocks):

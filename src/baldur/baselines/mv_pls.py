@@ -8,8 +8,8 @@ view structure acts through the scaling and is read from the shares ``a_v^2``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ from baldur.baselines.base import (
     BaselineClassifier,
     BaselineRegressor,
     Block,
-    class_scores,
-    linear_predictor,
 )
 from baldur.core.parameters import Constraint, integer, optional
 from baldur.core.types import Array
@@ -95,6 +93,7 @@ def fit_pls(K: list[Array], Y: Array, n_components: int) -> PLSDual:
     return PLSDual(scores, duals, duals @ np.linalg.solve(PtW, Q.T), np.array(shares), Q, mean)
 
 
+@dataclass(eq=False, repr=False)
 class MVPLSClassifier(BaselineClassifier):
     """Multiblock PLS discriminant analysis.
 
@@ -105,15 +104,11 @@ class MVPLSClassifier(BaselineClassifier):
     ----------
     n_components : int or None
         Components, at most n - 1. None: one fewer than there are classes, and at least two.
+    scale, preparation, views
+        As in `BaselineEstimator`.
     block_scale : bool
         Divide each standardised view by the square root of its width. False gives ordinary PLS on
         the standardised concatenation, the behaviour of other multiblock packages.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
 
     Attributes
     ----------
@@ -142,20 +137,9 @@ class MVPLSClassifier(BaselineClassifier):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {"n_components": optional(integer())}
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        block_scale: bool = True,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.block_scale = block_scale
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
+    n_components: int | None = None
+    _: KW_ONLY
+    block_scale: bool = True
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         C = len(self.classes_)
@@ -164,17 +148,18 @@ class MVPLSClassifier(BaselineClassifier):
         _fit_components(self, blocks, Y, int(wanted))
 
     def _scores(self, blocks: list[Block]) -> Array:
-        return class_scores(linear_predictor(blocks, self.coef_, self.intercept_))
+        return self._linear(blocks)
 
     def _proba(self, blocks: list[Block]) -> Array:
         """Outputs clipped to [0, 1] and renormalised; uncalibrated."""
-        out = self._scores(blocks)
-        if out.shape[1] == 2:
-            out = out + 0.5
+        out = self._linear(blocks)
+        if out.shape[1] == 1:
+            out = out / 2.0 * np.array([-1.0, 1.0]) + 0.5
         out = np.clip(out, 1e-6, 1.0 - 1e-6)
         return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
+@dataclass(eq=False, repr=False)
 class MVPLSRegressor(BaselineRegressor):
     """Multiblock PLS regression.
 
@@ -182,14 +167,10 @@ class MVPLSRegressor(BaselineRegressor):
     ----------
     n_components : int
         Components, at most n - 1.
+    scale, preparation, views
+        As in `BaselineEstimator`.
     block_scale : bool
         Divide each standardised view by the square root of its width.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurRegressor`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
 
     Attributes
     ----------
@@ -214,26 +195,15 @@ class MVPLSRegressor(BaselineRegressor):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {"n_components": integer()}
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        block_scale: bool = True,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.block_scale = block_scale
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
+    n_components: int = 2
+    _: KW_ONLY
+    block_scale: bool = True
 
     def _fit(self, blocks: list[Block], y: Array) -> None:
         _fit_components(self, blocks, y[:, None], int(self.n_components))
 
     def _predict(self, blocks: list[Block]) -> Array:
-        return linear_predictor(blocks, self.coef_, self.intercept_)[:, 0]
+        return self._linear(blocks)[:, 0]
 
 
 def _fit_components(

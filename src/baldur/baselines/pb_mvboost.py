@@ -14,7 +14,7 @@ do we by default.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import BaselineClassifier, Block, class_scores, dense_views
+from baldur.baselines.base import BaselineClassifier, Block, dense_views
 from baldur.core.parameters import Constraint, integer, one_of
 from baldur.core.types import Array
 
@@ -173,6 +173,7 @@ def fit_pb_mvboost(
     return Ensemble(trees, Q, rho, history, w)
 
 
+@dataclass(eq=False, repr=False)
 class PBMVBoostClassifier(BaselineClassifier):
     """PAC-Bayesian multi-view boosting; several classes are handled one against the rest.
 
@@ -182,6 +183,8 @@ class PBMVBoostClassifier(BaselineClassifier):
         Boosting rounds T.
     max_depth : int
         Depth of the trees.
+    scale, preparation, views
+        As in `BaselineEstimator`.
     splitter : {"random", "best"}
         Rule of the trees; the authors use random splits.
     normalize_voters : bool
@@ -191,12 +194,6 @@ class PBMVBoostClassifier(BaselineClassifier):
         "author" reproduces the authors' Jacobian of the simplex constraint.
     fixed_tree_seed : bool
         Give every tree the same seed, as the authors do.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
         Seeds of the trees.
 
@@ -228,30 +225,14 @@ class PBMVBoostClassifier(BaselineClassifier):
         "constraint_jacobian": one_of("ones", "author"),
     }
 
-    def __init__(
-        self,
-        n_rounds: int = 200,
-        max_depth: int = 2,
-        *,
-        splitter: str = "random",
-        normalize_voters: bool = False,
-        constraint_jacobian: str = "ones",
-        fixed_tree_seed: bool = False,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.max_depth = max_depth
-        self.splitter = splitter
-        self.normalize_voters = normalize_voters
-        self.constraint_jacobian = constraint_jacobian
-        self.fixed_tree_seed = fixed_tree_seed
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
-        self.random_state = random_state
+    n_rounds: int = 200
+    max_depth: int = 2
+    _: KW_ONLY
+    splitter: str = "random"
+    normalize_voters: bool = False
+    constraint_jacobian: str = "ones"
+    fixed_tree_seed: bool = False
+    random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         views = dense_views(blocks, np.float32, "PB-MVBoost")
@@ -288,5 +269,4 @@ class PBMVBoostClassifier(BaselineClassifier):
     def _scores(self, blocks: list[Block]) -> Array:
         views = dense_views(blocks, np.float32, "PB-MVBoost")
         votes = np.column_stack([e.vote(views) for e in self.ensembles_])
-        votes = np.where(votes == 0.0, 1e-12 * np.asarray(self.ties_), votes)
-        return class_scores(votes)
+        return np.where(votes == 0.0, 1e-12 * np.asarray(self.ties_), votes)

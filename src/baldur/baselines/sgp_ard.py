@@ -9,7 +9,7 @@ vanish and the model predicts the prevalence for all samples (as ``scale_inputs=
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,6 @@ from baldur.baselines.base import (
     BaselineClassifier,
     Block,
     check_memory,
-    class_scores,
     dense_concatenation,
 )
 from baldur.core.optional import import_extra
@@ -183,6 +182,7 @@ def memory_needed(n: int, m: int, D: int, itemsize: int) -> float:
     return 6.0 * (n + m) * float(D) * itemsize
 
 
+@dataclass(eq=False, repr=False)
 class SGPARDClassifier(BaselineClassifier):
     """Sparse variational GP classification with automatic relevance determination.
 
@@ -195,20 +195,18 @@ class SGPARDClassifier(BaselineClassifier):
         whatever the width. The mode used is recorded in ``ard_``. A fit with "feature" that would
         not fit in memory is refused with the figure: about 4.5 GB for 172 rows and 841,732
         features in single precision.
-    learning_rate, max_iter, tol : float, int, float
-        Of Adam; training stops when the bound has gained less than ``tol`` (relative) in 20 steps.
+    learning_rate, max_iter : float, int
+        Of Adam.
+    scale, preparation, views
+        As in `BaselineEstimator`.
+    tol : float
+        Training stops when the bound has gained less (relative) in 20 steps.
     precision : {"auto", "float64", "float32"}
         "auto": double, or single above 10,000 features.
     scale_inputs : bool
         Divide inputs by the square root of their total variance.
     block_scale : bool
         Give every view the same share of the starting distance.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
         Inducing rows and starting values.
 
@@ -228,8 +226,6 @@ class SGPARDClassifier(BaselineClassifier):
     >>> X, y = sim.data, sim.target
     >>> BASELINES["SGP+ARD"].extra
     'torch'
-    >>> BASELINES["SGP+ARD"].extra
-    'torch'
     >>> model = SGPARDClassifier(n_inducing=5, max_iter=5, random_state=0)
     >>> model = model.fit(X[:40], y[:40])  # doctest: +SKIP
     >>> {name: part.shape for name, part in model.relevance_.items()}  # doctest: +SKIP
@@ -244,34 +240,16 @@ class SGPARDClassifier(BaselineClassifier):
         "precision": one_of("auto", "float64", "float32"),
     }
 
-    def __init__(
-        self,
-        n_inducing: int = 50,
-        ard: str = "feature",
-        learning_rate: float = 0.05,
-        max_iter: int = 300,
-        *,
-        tol: float = 1e-4,
-        precision: str = "auto",
-        scale_inputs: bool = True,
-        block_scale: bool = True,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_inducing = n_inducing
-        self.ard = ard
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.tol = tol
-        self.precision = precision
-        self.scale_inputs = scale_inputs
-        self.block_scale = block_scale
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
-        self.random_state = random_state
+    n_inducing: int = 50
+    ard: str = "feature"
+    learning_rate: float = 0.05
+    max_iter: int = 300
+    _: KW_ONLY
+    tol: float = 1e-4
+    precision: str = "auto"
+    scale_inputs: bool = True
+    block_scale: bool = True
+    random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         import_extra("torch", "torch", "SGP+ARD")
@@ -367,7 +345,7 @@ class SGPARDClassifier(BaselineClassifier):
         return np.maximum(zz, 0.0) / self.unit_, np.maximum(xz, 0.0) / self.unit_
 
     def _scores(self, blocks: list[Block]) -> Array:
-        return class_scores(self._margins(blocks))
+        return self._margins(blocks)
 
     def _proba(self, blocks: list[Block]) -> Array:
         p = ndtr(self._margins(blocks))

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from baldur.baselines.base import BaselineClassifier, Block
-from baldur.baselines.linear import logistic_proba, ridge_logistic
+from baldur.baselines.base import BaselineClassifier, Block, fit_converges
+from baldur.baselines.linear import logistic_proba
 from baldur.baselines.reduction import reduce_gram
 from baldur.core.parameters import NON_NEGATIVE, Constraint
 from baldur.core.types import Array
+from baldur.exceptions import NotConvergedWarning
+
+
+def ridge_logistic(F: Array, codes: NDArray[np.intp], C: float) -> tuple[Array, Array]:
+    """Return weights (r, 1 or K) and offsets (K,) of ``C sum logloss + 0.5 ||w||^2``."""
+    model = LogisticRegression(C=C, max_iter=2000, tol=1e-6)
+    # Where every column is constant, a column of zeros leaves only the offset.
+    if not fit_converges(model, F if F.shape[1] else np.zeros((len(F), 1)), codes):
+        warnings.warn(
+            f"Ridge logistic regression did not converge at C={C:g}; a smaller C converges sooner.",
+            NotConvergedWarning,
+            stacklevel=3,
+        )
+    return model.coef_.T, model.intercept_
 
 
 def _log_proba(linear: Array) -> Array:
@@ -35,7 +52,7 @@ def out_of_fold(
         train = train[~absent[train]]
         if len(np.unique(codes[train])) < K:
             continue
-        w, b, _ = ridge_logistic(F[train], codes[train], C)
+        w, b = ridge_logistic(F[train], codes[train], C)
         out[test] = _log_proba((F[test] @ w if F.shape[1] else np.zeros((len(test), 1))) + b)
     out[absent] = 0.0
     return out
@@ -70,6 +87,7 @@ def fit_stack(Z: Array, codes: NDArray[np.intp], penalty: float) -> tuple[Array,
     return theta[:V], theta[V:]
 
 
+@dataclass(eq=False, repr=False)
 class StackingClassifier(BaselineClassifier):
     """One ridge logistic model per view, stacked.
 
@@ -82,16 +100,12 @@ class StackingClassifier(BaselineClassifier):
         Inverse penalties tried in each view (views are block-scaled).
     penalty : float
         l1 penalty on the view weights.
+    scale, preparation, views
+        As in `BaselineEstimator`.
     cv : int
         Folds, at most the size of the smallest class.
     block_scale : bool
         Divide each standardised view by the square root of its width.
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
     random_state : int, RandomState or None
         Folds.
 
@@ -118,26 +132,12 @@ class StackingClassifier(BaselineClassifier):
         "penalty": NON_NEGATIVE,
     }
 
-    def __init__(
-        self,
-        Cs: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0),
-        penalty: float = 0.01,
-        *,
-        cv: int = 5,
-        block_scale: bool = True,
-        scale: str = "clipped",
-        preparation: Any = None,
-        views: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.Cs = Cs
-        self.penalty = penalty
-        self.cv = cv
-        self.block_scale = block_scale
-        self.scale = scale
-        self.preparation = preparation
-        self.views = views
-        self.random_state = random_state
+    Cs: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0)
+    penalty: float = 0.01
+    _: KW_ONLY
+    cv: int = 5
+    block_scale: bool = True
+    random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         n, K = len(codes), len(self.classes_)
@@ -165,8 +165,7 @@ class StackingClassifier(BaselineClassifier):
             weights[int(np.argmin([_log_loss(z, codes) for z in Z]))] = 1e-3
         self.view_weights_ = {b.name: float(a) for b, a in zip(blocks, weights, strict=True)}
         self.selected_features_ = {
-            b.name: b.over_input(np.full(b.width, self.view_weights_[b.name] > 1e-8))
-            for b in blocks
+            b.name: b.mask(self.view_weights_[b.name] > 1e-8) for b in blocks
         }
 
     def _fit_view(self, b: Block, reduced: Any, codes: NDArray[np.intp], C: float) -> None:
@@ -176,7 +175,7 @@ class StackingClassifier(BaselineClassifier):
             self.coef_[b.name] = b.over_input(np.zeros((b.width, width)))
             self.intercepts_[b.name] = np.zeros(width)
             return
-        w, self.intercepts_[b.name], _ = ridge_logistic(reduced.features[rows], codes[rows], C)
+        w, self.intercepts_[b.name] = ridge_logistic(reduced.features[rows], codes[rows], C)
         self.coef_[b.name] = b.over_input(b.project(reduced.lift @ w))
 
     def _scores(self, blocks: list[Block]) -> Array:

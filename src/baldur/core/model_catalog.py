@@ -22,6 +22,8 @@ MODELS: Mapping[str, str] = MappingProxyType(
         "Lasso-MkSVM": "lasso, then a support vector machine with one kernel per view",
         "Ridge logistic": "logistic regression with a ridge penalty on all features",
         "Elastic-net logistic": "logistic regression with l1 and ridge penalties",
+        "Ridge": "linear regression with a ridge penalty on all features, for numbers alone",
+        "Elastic net": "linear regression with l1 and ridge penalties, for numbers alone",
         "Boosted trees": "gradient-boosted trees, views side by side",
         "Stacking": "one model per view, combined by a second model",
         "Dummy": "class frequencies (or mean) of the training samples, without features",
@@ -32,11 +34,18 @@ MODELS: Mapping[str, str] = MappingProxyType(
 SAVED_MODELS = ("BALDUR", "BALDUR (mean-field)")
 """Models that can be saved in a folder."""
 
-REGRESSION_MODELS = ("BALDUR", "BALDUR (mean-field)", "RF", "MV-PLS", "Boosted trees", "Dummy")
-"""Models that also predict numbers."""
+CLASSIFICATION_MODELS = tuple(name for name in MODELS if name not in ("Ridge", "Elastic net"))
+"""Models that predict classes."""
+
+REGRESSION_MODELS = (
+    "BALDUR", "BALDUR (mean-field)", "RF", "MV-PLS", "Ridge", "Elastic net", "Boosted trees",
+    "Dummy",
+)  # fmt: skip
+"""Models that predict numbers."""
 
 LINEAR_MODELS = (
     "BALDUR", "BALDUR (mean-field)", "LSVM-l1", "MV-PLS", "Ridge logistic", "Elastic-net logistic",
+    "Ridge", "Elastic net",
 )  # fmt: skip
 """Models whose score is linear in the prepared features."""
 

@@ -125,7 +125,7 @@ def added_value_of(
     people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
     present = {view: data.view(view).present[people] for view in data.view_names}
     asked = view_comparisons(rows, base, present)
-    found = compare_view_sets(
+    table, reclassification = compare_view_sets(
         sample,
         asked,
         thresholds=thresholds,
@@ -135,7 +135,7 @@ def added_value_of(
     own = rows.get(tuple(data.view_names))
     shares = view_shares({} if own is None else {own: fits[own]})
     mean = shares.groupby("view", sort=False)["variance_share"].mean().reset_index(name="share")
-    return AddedValue(found.table, found.reclassification, mean.dropna(), base, whole.name)
+    return AddedValue(table, reclassification, mean.dropna(), base, whole.name)
 
 
 def check_view_sets(

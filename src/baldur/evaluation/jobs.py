@@ -90,24 +90,24 @@ def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray
     A class that no training row had gets the probability 0, and the smallest score. A model of a
     label matrix gives labels and the probability of each, both of shape (n_samples, n_labels).
     """
-    found = {"label": np.asarray(estimator.predict(X))}
-    if n_classes and found["label"].ndim == 2:
-        found["proba"] = np.asarray(estimator.predict_proba(X), dtype=float)
-        return found
+    predicted = {"label": np.asarray(estimator.predict(X))}
+    if n_classes and predicted["label"].ndim == 2:
+        predicted["proba"] = np.asarray(estimator.predict_proba(X), dtype=float)
+        return predicted
     if n_classes == 0:
-        found["label"] = found["label"].astype(float).reshape(-1)
-        return found
+        predicted["label"] = predicted["label"].astype(float).reshape(-1)
+        return predicted
     seen = np.asarray(getattr(estimator, "classes_", np.arange(n_classes)))
     if hasattr(estimator, "predict_proba"):
         proba = np.asarray(estimator.predict_proba(X), dtype=float)
-        found["proba"] = _over_all(proba, seen, n_classes, np.zeros(len(proba)))
+        predicted["proba"] = _over_all(proba, seen, n_classes, np.zeros(len(proba)))
     elif hasattr(estimator, "decision_function"):
         margin = np.asarray(estimator.decision_function(X), dtype=float)
         if margin.ndim == 1 and n_classes > 2:
             margin = np.column_stack([-margin / 2, margin / 2])
         lowest = margin.min(axis=1) - 1.0 if margin.ndim == 2 else margin
-        found["margin"] = _over_all(margin, seen, n_classes, lowest)
-    return found
+        predicted["margin"] = _over_all(margin, seen, n_classes, lowest)
+    return predicted
 
 
 def _over_all(
@@ -121,10 +121,10 @@ def _over_all(
     return full
 
 
-def one_label(found: dict[str, np.ndarray], column: int) -> dict[str, np.ndarray]:
+def one_label(predicted: dict[str, np.ndarray], column: int) -> dict[str, np.ndarray]:
     """Return the predictions of one label, out of those of a label matrix, as of two classes."""
-    p = found["proba"][:, column]
-    return {"label": found["label"][:, column], "proba": np.column_stack([1.0 - p, p])}
+    p = predicted["proba"][:, column]
+    return {"label": predicted["label"][:, column], "proba": np.column_stack([1.0 - p, p])}
 
 
 @dataclass(frozen=True)
@@ -171,12 +171,12 @@ def read_submodels(arrays: dict[str, np.ndarray]) -> dict[int, FewFeatures]:
     }
 
 
-def _mean_score(metric: str, truth: np.ndarray, found: dict[str, np.ndarray], k: int) -> float:
+def _mean_score(metric: str, truth: np.ndarray, predicted: dict[str, np.ndarray], k: int) -> float:
     """Return a metric; of a label matrix its mean over the labels for which it is defined."""
     if truth.ndim == 1:
-        return score(metric, Predicted(truth=truth, n_classes=k, **found))
+        return score(metric, Predicted(truth=truth, n_classes=k, **predicted))
     values = [
-        score(metric, Predicted(truth=truth[:, j], n_classes=k, **one_label(found, j)))
+        score(metric, Predicted(truth=truth[:, j], n_classes=k, **one_label(predicted, j)))
         for j in range(truth.shape[1])
     ]
     known = [v for v in values if np.isfinite(v)]
@@ -192,9 +192,9 @@ def _try_setting(job: Job, mv: MultiView) -> Outcome:
             # Leaving a site out may leave training rows of one class; nothing can be learned.
             continue
         fitted = job.fit(mv, train)
-        found = predict_rows(fitted, mv[test], job.n_classes)
-        values.append(_mean_score(job.metric, y[test], found, job.n_classes))
-        ties.append(_mean_score(second, y[test], found, job.n_classes))
+        predicted = predict_rows(fitted, mv[test], job.n_classes)
+        values.append(_mean_score(job.metric, y[test], predicted, job.n_classes))
+        ties.append(_mean_score(second, y[test], predicted, job.n_classes))
     known = [v for v in values if np.isfinite(v)]
     if not known:
         raise StudyError(
@@ -231,12 +231,12 @@ def _fit_and_predict(job: Job, mv: MultiView) -> Outcome:
         if weights is None:
             variance.append(None)
             continue
-        mine = weights.variance[view]
+        explained = weights.variance[view]
         # Of several labels each has weights and a variance of its own.
-        variance.append(mine.tolist() if joint else float(mine.sum()))
+        variance.append(explained.tolist() if joint else float(explained.sum()))
         for name, part in (("weight", weights.per_sd[view]), ("raw", weights.raw[view])):
-            given = part[index]
-            arrays[f"{name}{i}"] = given if joint else by_class(given, job.n_classes, seen)
+            selected = part[index]
+            arrays[f"{name}{i}"] = selected if joint else by_class(selected, job.n_classes, seen)
     facts["views"], facts["variance"] = views, variance
     if not job.task.permutation:
         arrays |= _predict_submodels(fitted, rows, mv[test], job.n_classes)

@@ -281,7 +281,8 @@ def known_models(classification: bool = True) -> list[str]:
     >>> "Ridge logistic" in known_models(), "Ridge logistic" in known_models(classification=False)
     (True, False)
     """
-    baselines = [n for n, e in BASELINES.items() if classification or e.regressor is not None]
+    task = "classifier" if classification else "regressor"
+    baselines = [name for name, entry in BASELINES.items() if getattr(entry, task) is not None]
     return [*OURS, *baselines]
 
 
@@ -439,7 +440,8 @@ def _from_pair(name: str, given: Any, classification: bool) -> Model:
     if given is None or isinstance(given, (Mapping, str)):
         return make_model(name, grid=given, classification=classification)
     if isinstance(given, Entry):
-        return make_model(name, estimator=given.make(), grid=given.grid)
+        estimator = given.make(classification=classification)
+        return make_model(name, estimator=estimator, grid=given.grid)
     if isinstance(given, tuple):
         if len(given) != 2:
             raise InputError(f"Model {name!r}: a tuple must be (estimator, grid).")

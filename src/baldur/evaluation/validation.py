@@ -38,23 +38,15 @@ def _describe(view: View) -> dict[str, np.ndarray]:
     for _, raw in view.iter_blocks():
         cells = raw.astype(np.float64)
         known = ~np.isnan(cells)
-        count = known.sum(axis=0)
+        count = known.sum(axis=0).astype(np.float64)
         some = np.where(count > 0, count, np.nan)
         mean = np.where(known, cells, 0.0).sum(axis=0) / some
         square = np.where(known, cells - mean, 0.0) ** 2
         low = np.where(known, cells, np.inf).min(axis=0, initial=np.inf)
         high = np.where(known, cells, -np.inf).max(axis=0, initial=-np.inf)
-        parts.append(
-            (
-                count.astype(np.float64),
-                mean,
-                np.sqrt(square.sum(axis=0) / some),
-                np.where(count > 0, low, np.nan),
-                np.where(count > 0, high, np.nan),
-            )
-        )
-    joined = (np.concatenate(one) for one in zip(*parts, strict=True))
-    return dict(zip(FIGURES, joined, strict=True))
+        low, high = (np.where(count > 0, ends, np.nan) for ends in (low, high))
+        parts.append((count, mean, np.sqrt(square.sum(axis=0) / some), low, high))
+    return dict(zip(FIGURES, map(np.concatenate, zip(*parts, strict=True)), strict=True))
 
 
 def predictor_shift(
@@ -94,18 +86,18 @@ def predictor_shift(
         seen = frame[known & np.isfinite(shift)]
         by_model = seen[seen["used"]]
         worst = by_model.iloc[int(by_model["shift"].abs().argmax())] if len(by_model) else None
+        some = bool(known.any())
+        weight = now["count"][known]
         rows.append(
             {
                 "view": name,
                 "features": len(frame),
                 "absent": float(np.mean(~here)),
-                "missing": float(missing[known].mean()) if known.any() else np.nan,
+                "missing": float(missing[known].mean()) if some else np.nan,
                 "empty": int((~known).sum()),
                 "mean_shift": float(seen["shift"].abs().median()),
                 "spread_ratio": float(seen["spread_ratio"].median()),
-                "outside": float(np.average(outside[known], weights=now["count"][known]))
-                if known.any()
-                else np.nan,
+                "outside": float(np.average(outside[known], weights=weight)) if some else np.nan,
                 "far": int(far.sum()),
                 "worst": "" if worst is None else worst["feature"],
                 "worst_shift": np.nan if worst is None else worst["shift"],
@@ -140,18 +132,18 @@ def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
     >>> views[["view", "features", "absent"]].to_numpy().tolist()
     [['a', 4, 0.0]]
     """
-    found = getattr(model, "preparation_", None)
-    if found is None:
+    learned = getattr(model, "preparation_", None)
+    if learned is None:
         raise InputError(
             f"{type(model).__name__} has no statistics of training samples; call fit first."
         )
-    mean, sd, low, high = found.mean_, found.scale_, found.minimum_, found.maximum_
+    mean, sd, low, high = learned.mean_, learned.scale_, learned.minimum_, learned.maximum_
     training = {}
-    for name, width in found.n_features_.items():
+    for name, width in learned.n_features_.items():
         # A column that the preparation left out has no range, and nothing to compare with.
         left_out = np.isnan(np.asarray(low[name], dtype=float))
         training[name] = {
-            "count": np.full(width, float(found.n_samples_)),
+            "count": np.full(width, float(learned.n_samples_)),
             "mean": np.where(left_out, np.nan, mean[name]),
             "sd": np.where(left_out, np.nan, sd[name]),
             "low": np.asarray(low[name], dtype=float),
@@ -164,15 +156,15 @@ def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
     """Return a line for each view that differs from training."""
     notes = []
     for row in views.itertuples():
-        own = features[(features["view"] == row.view) & features["far"]]
-        if not len(own):
+        far = features[(features["view"] == row.view) & features["far"]]
+        if not len(far):
             continue
         # Features that the model uses come first, whatever the shift of the others.
-        size = own["shift"].abs().fillna(0.0).to_numpy()
-        first = own.iloc[np.lexsort((size, own["used"].to_numpy()))[-1]]
+        size = far["shift"].abs().fillna(0.0).to_numpy()
+        first = far.iloc[np.lexsort((size, far["used"].to_numpy()))[-1]]
         unused = "" if first["used"] else ", which the model does not use"
         notes.append(
-            f"view {row.view!r}: {len(own):,} of {row.features:,} columns differ from training in "
+            f"view {row.view!r}: {len(far):,} of {row.features:,} columns differ from training in "
             f"mean or spread (the most {first['feature']!r}, by {first['shift']:+.1f} s.d."
             f"{unused}); {row.outside:.1%} of the cells lie outside of the training range"
         )
@@ -189,25 +181,25 @@ def far_values(features: pd.DataFrame) -> list[str]:
     with np.errstate(divide="ignore", invalid="ignore"):
         # A column that was constant in training has no part in any prediction.
         widths = np.where(high > low, np.fmax(below, above) / (high - low), np.nan)
-    found = np.flatnonzero(widths > FAR_CELL)
-    found = found[np.argsort(-widths[found], kind="stable")]
+    far = np.flatnonzero(widths > FAR_CELL)
+    far = far[np.argsort(-widths[far], kind="stable")]
     value = np.where(below > above, under, over)
     return [
         f"{features['feature'].iloc[i]} in {features['view'].iloc[i]} = {value[i]:.6g} (training: "
         f"{low[i]:.6g} to {high[i]:.6g})"
-        for i in found
+        for i in far
     ]
 
 
 def _share_outside(view: View, was: dict[str, np.ndarray]) -> np.ndarray:
     """Return the share of each feature's known cells outside the training range."""
-    found = np.zeros(view.shape[1])
+    share = np.zeros(view.shape[1])
     for cols, cells in view.iter_blocks():
         known = (~np.isnan(cells)).sum(axis=0)
         # NaN compares as inside.
         beyond = ((cells < was["low"][cols]) | (cells > was["high"][cols])).sum(axis=0)
-        found[cols] = beyond / np.maximum(known, 1)
-    return found
+        share[cols] = beyond / np.maximum(known, 1)
+    return share
 
 
 VERSIONS = ("intercept", "intercept and slope")
@@ -243,16 +235,15 @@ def recalibrate(
     rows, parts, left_out = [], [], []
     for version in VERSIONS:
         a, b = _fit(x, y, version)
-        made = _out_of_fold(x, y, groups, version, random_state)
-        if not np.isfinite([a, b]).all() or not np.isfinite(made).all():
+        p = _out_of_fold(x, y, groups, version, random_state)
+        if not np.isfinite([a, b]).all() or not np.isfinite(p).all():
             left_out.append((version, "the probabilities separate the classes, or are all equal"))
             continue
         rows.append((version, a, b, len(x)))
-        one = predictions.copy()
-        one[positive], one[negative] = made, 1 - made
-        one["predicted"] = np.asarray(classes)[(made > 0.5).astype(int)]
-        one["model"] = one["model"] + f" (recalibrated: {version})"
-        parts.append(one)
+        better: dict[str, Any] = {positive: p, negative: 1 - p}
+        better["predicted"] = np.asarray(classes)[(p > 0.5).astype(int)]
+        better["model"] = predictions["model"] + f" (recalibrated: {version})"
+        parts.append(predictions.assign(**better))
     frame = pd.concat(parts, ignore_index=True) if parts else nothing[1]
     return Recalibrated(pd.DataFrame(rows, columns=columns), frame, left_out)
 
@@ -281,7 +272,7 @@ def _fit(x: np.ndarray, y: np.ndarray, version: str) -> tuple[float, float]:
 def _out_of_fold(
     x: np.ndarray, y: np.ndarray, groups: np.ndarray | None, version: str, seed: int
 ) -> np.ndarray:
-    made = np.full(len(x), np.nan)
+    p = np.full(len(x), np.nan)
     if groups is None:
         folds = int(min(_FOLDS, y.sum(), len(y) - y.sum()))
         cut = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
@@ -289,5 +280,5 @@ def _out_of_fold(
         cut = GroupKFold(min(_FOLDS, len(np.unique(groups)))).split(x, y, groups)
     for train, test in cut:
         a, b = _fit(x[train], y[train], version)
-        made[test] = expit(a + b * x[test])
-    return made
+        p[test] = expit(a + b * x[test])
+    return p

@@ -270,14 +270,6 @@ def outcome_of(difference: float, low: float, high: float, greater_is_better: bo
     return WORSE if high < 0 else NOT_SHOWN
 
 
-@dataclass(frozen=True)
-class Compared:
-    """What `compare_view_sets` returns: a table of differences, and one of reclassification."""
-
-    table: pd.DataFrame
-    reclassification: pd.DataFrame
-
-
 def compare_view_sets(
     sample: Resampled,
     comparisons: Sequence[ViewComparison],
@@ -285,26 +277,24 @@ def compare_view_sets(
     thresholds: Sequence[float] | None = None,
     prevalence: float | None = None,
     fold_test: FoldTest | None = None,
-) -> Compared:
-    """Compute the paired differences of all metrics, with intervals on the same people."""
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the paired differences of all metrics, and who moves across the thresholds."""
     stated = _thresholds(sample, thresholds, prevalence)
     rows: list[dict[str, Any]] = []
     moved: list[tuple[object, ...]] = []
     for one in comparisons:
         rows += _rows(sample, one, stated, prevalence, fold_test)
-        held = sample.models[one.model]
-        if not one.reference or usable(held) or usable(sample.models[one.reference]):
+        held, without = sample.models[one.model], sample.models.get(one.reference)
+        if without is None or usable(held) or usable(without):
             continue
         about = (one.question, one.view, one.model, one.reference)
         for t in stated.tolist():
-            found = reclassified(
-                held, sample.models[one.reference], one.people, sample.boot, t, prevalence
-            )
-            moved += [(*about, t, *row) for row in found]
+            moves = reclassified(held, without, one.people, sample.boot, t, prevalence)
+            moved += [(*about, t, *row) for row in moves]
     table = pd.DataFrame(rows, columns=COLUMNS)
     for _, part in table.groupby(["metric", "threshold"], dropna=False):
         table.loc[part.index, "p_holm"] = holm(part["p"].to_numpy(dtype=float))
-    return Compared(table, pd.DataFrame(moved, columns=RECLASSIFICATION_COLUMNS))
+    return table, pd.DataFrame(moved, columns=RECLASSIFICATION_COLUMNS)
 
 
 def _thresholds(
@@ -328,78 +318,76 @@ def _rows(
     fold_test: FoldTest | None,
 ) -> list[dict[str, Any]]:
     """Return one row for each metric of a comparison, and one for each threshold."""
-    whole = bool(one.people.all())
-    held = sample.models[one.model]
-    without = sample.models[one.reference] if one.reference else None
+    held, without = sample.models[one.model], sample.models.get(one.reference)
     part = held.where(one.people)
     start: dict[str, Any] = {
         "question": one.question, "view": one.view, "model": one.model,
         "reference": one.reference, "people": int(part.members.sum()),
         "of_people": len(held.people), "units": part.n_units,
     }  # fmt: skip
-    made = []
+    rows = []
 
     def draws(name: str, metric: str) -> Draws:
-        if whole:
+        if one.people.all():
             return sample.metric(name, metric)
         return draw_metric(sample.models[name].where(one.people), sample.boot, metric)
 
     for metric in _BY_TASK[bool(sample.classes)]:
         value = draws(one.model, metric)
         ends = value.interval(scale_of(metric), rows_behind(metric, part))
-        row = {**start, "metric": metric, "threshold": np.nan, **_level(value, ends)}
+        other = None if without is None else draws(one.reference, metric)
+        row = _figures(value, ends, other, METRICS[metric].greater_is_better)
         if without is not None:
-            other = draws(one.reference, metric)
-            better = METRICS[metric].greater_is_better
-            row |= _difference(value.minus(other), float(other.estimate), better)
-            row["detectable"] = _detectable(sample.boot, part, without, row)
+            row["detectable"] = _detectable(sample.boot, part, without, metric, row)
             row["p"] = np.nan if fold_test is None else fold_test(one, metric)
-        made.append(row)
-    for row in made:
         row["note"] = row["note"] or held.mark
+        rows.append({**start, "metric": metric, "threshold": np.nan, **row})
     if usable(held) or (without is not None and usable(without)):
-        return made
+        return rows
     benefits = _benefits(held, one.people, sample, thresholds, prevalence)
     others = None
     if without is not None:
         others = _benefits(without, one.people, sample, thresholds, prevalence)
     for j, threshold in enumerate(thresholds.tolist()):
-        value = benefits.part(j)
-        row = {**start, "metric": NET_BENEFIT, "threshold": threshold}
-        row |= _level(value, value.interval())
-        if others is not None:
-            other = others.part(j)
-            row |= _difference(value.minus(other), float(other.estimate), True)
-        made.append(row)
-    return made
+        value, other = benefits.part(j), None if others is None else others.part(j)
+        row = _figures(value, value.interval(), other, True)
+        rows.append({**start, "metric": NET_BENEFIT, "threshold": threshold, **row})
+    return rows
 
 
-def _level(value: Draws, ends: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
-    """Return the columns of one view set; those of a comparison are empty."""
-    nan = float("nan")
-    return {
+def _figures(
+    value: Draws,
+    ends: tuple[np.ndarray, np.ndarray],
+    other: Draws | None,
+    greater_is_better: bool,
+) -> dict[str, Any]:
+    """Return the columns of one view set; those of a comparison are empty without another."""
+    figures: dict[str, Any] = {
+        **dict.fromkeys(COLUMNS[COLUMNS.index("value") : COLUMNS.index("outcome")], np.nan),
         "value": float(value.estimate), "value_low": float(ends[0]), "value_high": float(ends[1]),
-        "reference_value": nan, "difference": nan, "low": nan, "high": nan, "standard_error": nan,
-        "detectable": nan, "p": nan, "p_holm": nan, "outcome": "", "note": "",
+        "outcome": "", "note": "",
     }  # fmt: skip
-
-
-def _difference(draws: Draws, reference: float, greater_is_better: bool) -> dict[str, Any]:
+    if other is None:
+        return figures
+    draws = value.minus(other)
     low, high = (float(v) for v in draws.interval())
     difference = float(draws.estimate)
     outcome = outcome_of(difference, low, high, greater_is_better)
-    note = "" if outcome != UNKNOWN else "not defined for these people"
-    return {
-        "reference_value": reference, "difference": difference, "low": low, "high": high,
-        "standard_error": float(draws.error()), "outcome": outcome, "note": note,
+    return figures | {
+        "reference_value": float(other.estimate), "difference": difference, "low": low,
+        "high": high, "standard_error": float(draws.error()), "outcome": outcome,
+        "note": "not defined for these people" if outcome == UNKNOWN else "",
     }  # fmt: skip
 
 
 def _detectable(
-    boot: Bootstrap, part: HeldOutPredictions, without: HeldOutPredictions, row: dict[str, Any]
+    boot: Bootstrap,
+    part: HeldOutPredictions,
+    without: HeldOutPredictions,
+    metric: str,
+    row: dict[str, Any],
 ) -> float:
     """Return the increase of the main metric that would be shown with a probability of 80 %."""
-    metric = row["metric"]
     if metric != main_metric(bool(part.classes)):
         return float("nan")
     reference, error = row["reference_value"], row["standard_error"]

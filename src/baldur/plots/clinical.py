@@ -11,6 +11,7 @@ import pandas as pd
 from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
 from baldur.evaluation.clinical.decision import TREAT_ALL, TREAT_NONE
+from baldur.evaluation.clinical.held_out import Resampled
 from baldur.plots.display import Display
 from baldur.plots.drawing import (
     Line,
@@ -344,17 +345,25 @@ class RankingDisplay(Display):
         RankingDisplay
         """
         rows = chosen_models(predictions, models, cls.called, classes)
+        return cls._of_models(lambda: Resampled(rows, classes), rows, resamples)
+
+    @classmethod
+    def _of_models(
+        cls, sample: Callable[[], Resampled], rows: pd.DataFrame, resamples: int
+    ) -> Self:
+        """Compute the curves of the models of some rows of the predictions."""
         if not len(rows):
             return cls(pd.DataFrame(columns=["model", "class", *cls.columns, "low", "high"]))
-        how: dict[str, Any] = {"classes": classes, "resamples": resamples}
+        first, *others = dict.fromkeys(rows["model"].astype(str))
         with one_thread():
-            first = rows["model"] == rows["model"].iloc[0]
-            table = cls.curves(rows[first], **how)
-            if not first.all():
+            every = sample()
+            table = cls.curves(every.only([first], resamples))
+            if others:
                 # Only the first model has a band, which takes most of the time.
-                others = cls.curves(rows[~first], classes=classes, resamples=LEAST_RESAMPLES)
-                table = pd.concat([table, others.assign(low=np.nan, high=np.nan)])
-            return cls(table, curve_areas(rows, measures=cls.area[:1], **how))
+                curves = cls.curves(every.only(others, LEAST_RESAMPLES))
+                table = pd.concat([table, curves.assign(low=np.nan, high=np.nan)])
+            areas = curve_areas(every.only([first, *others], resamples), measures=cls.area[:1])
+        return cls(table, areas)
 
     @classmethod
     def from_result(
@@ -372,10 +381,9 @@ class RankingDisplay(Display):
         -------
         RankingDisplay
         """
-        found = results_of(result)
-        return cls.from_predictions(
-            found.table("predictions"), classes=found.classes, models=models, resamples=resamples
-        )
+        results = results_of(result)
+        rows = chosen_models(results.table("predictions"), models, cls.called, results.classes)
+        return cls._of_models(lambda: results.resampled, rows, resamples)
 
     @property
     def alt_text(self) -> str:

@@ -214,11 +214,11 @@ def report_model(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from baldur.baselines import RidgeLogisticClassifier
+    >>> from baldur.baselines import BASELINES
     >>> from baldur.datasets import make_multiview
     >>> from baldur.report import report_model
     >>> sim = make_multiview(60, {"a": 4, "b": 9}, random_state=0)
-    >>> model = RidgeLogisticClassifier().fit(sim.data, sim.target)
+    >>> model = BASELINES["Ridge logistic"].make().fit(sim.data, sim.target)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = report_model(model, pathlib.Path(folder) / "model.html", title="Pilot")
     ...     print(page.name, "Pilot" in page.read_text(encoding="utf-8"))

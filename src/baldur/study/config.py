@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from baldur.core.escape import one_line
-from baldur.core.model_catalog import MODELS, REGRESSION_MODELS
+from baldur.core.model_catalog import CLASSIFICATION_MODELS, REGRESSION_MODELS
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import name_with_views
 from baldur.evaluation.splits import SCHEMES
@@ -406,7 +406,7 @@ class StudyConfig(Section):
     def _known(cls, models: list[ModelEntry], info: ValidationInfo) -> list[ModelEntry]:
         outcome = info.data.get("outcome")
         task = "classification" if outcome is None else outcome.task
-        known = list(MODELS) if task == "classification" else list(REGRESSION_MODELS)
+        known = CLASSIFICATION_MODELS if task == "classification" else REGRESSION_MODELS
         names: set[str] = set()
         for i, one in enumerate(models, 1):
             if one.label in names:

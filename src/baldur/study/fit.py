@@ -63,7 +63,7 @@ def fit_study(
     >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
     >>> model, notes = fit_study(config, "Dummy")
     >>> type(model.estimator).__name__, model.classes, notes
-    ('PriorClassifier', ['control', 'PD'], [])
+    ('SideBySideClassifier', ['control', 'PD'], [])
     >>> folder.cleanup()
     """
     names = [entry.label for entry in config.models]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
@@ -298,6 +299,15 @@ class Resampled:
     def metrics(self, wanted: Sequence[str] | None = None) -> list[str]:
         """Return the metrics asked for, by default all of the task."""
         return list(wanted) if wanted is not None else default_metrics(bool(self.classes))
+
+    def only(self, models: Sequence[str], resamples: int) -> Resampled:
+        """Return the predictions of some models, on the same resamples where so many were drawn."""
+        some = copy(self)
+        some.models, some._frames = {model: self.models[model] for model in models}, {}
+        if resamples != self.boot.resamples:
+            units, level, seed = self.boot.units, self.boot.level, self.boot.random_state
+            some.boot, some._draws = Bootstrap(units, resamples, level, seed), {}
+        return some
 
     def metric(self, model: str, metric: str) -> Draws:
         """Return a metric of a model on the sample and on every resample, drawn once."""

@@ -1,0 +1,234 @@
+"""Plain scikit-learn estimators on all views side by side: one class for each task.
+
+Which estimators, with which settings and why, is in the table of `baldur.baselines.registry`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils._param_validation import InvalidParameterError
+
+from baldur.baselines.base import (
+    BaselineClassifier,
+    BaselineEstimator,
+    BaselineRegressor,
+    Block,
+    check_memory,
+    dense_concatenation,
+    fit_converges,
+)
+from baldur.baselines.linear import logistic_proba
+from baldur.baselines.reduction import reduce_gram
+from baldur.core.parameters import Constraint, one_of
+from baldur.core.types import Array
+from baldur.exceptions import InputError, NotConvergedWarning
+
+WIDE = 8192
+"""Number of columns above which "auto" uses few bins: histograms take most of the memory."""
+
+
+@dataclass(eq=False, repr=False)
+class SideBySideBaseline(BaselineEstimator):
+    """A scikit-learn estimator on all views side by side.
+
+    The parameters of the estimator are parameters of this one too: ``set_params(max_depth=3)``.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        With the settings of the baseline; cloned before it is fitted. ``max_bins`` of boosted trees
+        may be "auto": 255, or 32 above 8,192 columns.
+    scale, preparation, views
+        As in `BaselineEstimator`.
+    layout : {"float64", "float32", "scores", "none"}
+        How views are put side by side: as one dense matrix of standardised columns of this
+        precision; as the principal scores of their sum of Gram matrices, which gives a linear model
+        with a ridge penalty the same weights, whatever the number of columns; or not at all, for
+        estimators that look at no column.
+    selection : {"used", "mean"}
+        What counts as selected by trees: importance above 0 (used in a split), or above the mean.
+    block_scale : bool
+        Divide each standardised view by the square root of its width.
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "layout": one_of("float64", "float32", "scores", "none"),
+        "selection": one_of("used", "mean"),
+    }
+
+    estimator: Any = None
+    _: KW_ONLY
+    layout: str = "float64"
+    selection: str = "used"
+    block_scale: bool = False
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of this estimator and, if `deep`, of the one that it fits."""
+        own = super().get_params(deep=False)
+        inner = deep and hasattr(self.estimator, "get_params")
+        return {**(self.estimator.get_params() if inner else {}), **own}
+
+    def set_params(self, **params: Any) -> SideBySideBaseline:
+        """Set parameters of this estimator, and all others of the one that it fits."""
+        own = super().get_params(deep=False)
+        super().set_params(**{name: params.pop(name) for name in own if name in params})
+        if params:
+            self.estimator.set_params(**params)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        if tags.classifier_tags is not None and inner.classifier_tags is not None:
+            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+        if tags.regressor_tags is not None and inner.regressor_tags is not None:
+            tags.regressor_tags.poor_score = inner.regressor_tags.poor_score
+        return tags
+
+    def _learn(self, blocks: list[Block], y: NDArray[Any]) -> None:
+        """Fit a clone of the estimator, and read its weights and the selected features."""
+        n, D = len(y), sum(b.width for b in blocks)
+        model = self.estimator_ = clone(self.estimator)
+        given = model.get_params()
+        if isinstance(given.get("class_weight"), dict):  # by label; the estimator sees codes
+            labels = enumerate(self.classes_.tolist())
+            weight = {code: given["class_weight"].get(label, 1.0) for code, label in labels}
+            model.set_params(class_weight=weight)
+        if "max_bins" in given:
+            _limit_histograms(model, n, D)
+        if self.layout == "scores":
+            rtol = max((b.rtol or 0.0) for b in blocks) or None
+            reduced = reduce_gram(np.add.reduce([b.gram() for b in blocks]), rtol=rtol)
+            # Where every column is constant, a column of zeros leaves only the offset.
+            empty = reduced.lift.shape[1] == 0
+            self._fit_model(np.zeros((n, 1)) if empty else reduced.features, y)
+            coef = np.atleast_2d(model.coef_).T
+            dual = np.zeros((n, coef.shape[1])) if empty else reduced.lift @ coef
+            self.coef_ = {b.name: b.over_input(b.project(dual)) for b in blocks}
+            self.selected_features_ = self._all_features(blocks)
+        else:
+            self._fit_model(self._matrix(blocks), y)
+            self.selected_features_ = self._split(self._read_columns(blocks, D), blocks)
+        if hasattr(model, "coef_"):
+            self.intercept_ = np.atleast_1d(model.intercept_)
+        if getattr(model, "n_iter_", None) is not None:
+            self.n_iter_ = int(np.max(model.n_iter_))
+
+    def _fit_model(self, X: Array, y: NDArray[Any]) -> None:
+        """Fit the estimator; say which setting is illegal, and whether it did not converge."""
+        name = type(self.estimator_).__name__
+        try:
+            converged = fit_converges(self.estimator_, X, y)
+        except InvalidParameterError as error:
+            raise InputError(str(error)) from error
+        if not converged:
+            warnings.warn(
+                f"{name} did not converge; a stronger penalty converges sooner.",
+                NotConvergedWarning,
+                stacklevel=5,
+            )
+
+    def _read_columns(self, blocks: list[Block], D: int) -> NDArray[np.bool_]:
+        """Return a mask (D,) of the selected columns; set weights or importances by view."""
+        model = self.estimator_
+        if hasattr(model, "coef_"):
+            coef = np.atleast_2d(model.coef_)
+            self.coef_ = {name: part.T for name, part in self._split(coef, blocks).items()}
+            return np.asarray(np.any(coef != 0.0, axis=0))
+        if hasattr(model, "feature_importances_"):
+            importance = model.feature_importances_
+            self.feature_importances_ = self._split(importance, blocks)
+            least = 0.0 if self.selection == "used" else float(importance.mean())
+            return np.asarray(importance > least)
+        return np.zeros(D, dtype=bool) if self.layout == "none" else _columns_of_splits(model, D)
+
+    def _matrix(self, blocks: list[Block]) -> NDArray[Any]:
+        """Return the views as one matrix (n, D), or a column of zeros (n, 1)."""
+        if self.layout == "none":
+            return np.zeros((blocks[0].view.shape[0], 1))
+        return dense_concatenation(blocks, np.dtype(self.layout), type(self.estimator).__name__)
+
+
+@dataclass(eq=False, repr=False)
+class SideBySideClassifier(SideBySideBaseline, BaselineClassifier):
+    """A scikit-learn classifier on all views side by side, as `SideBySideBaseline` describes."""
+
+    @property
+    def _min_classes(self) -> int:  # type: ignore[override]
+        return 1 if self.layout == "none" else 2
+
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        self._learn(blocks, codes)
+
+    def _scores(self, blocks: list[Block]) -> Array:
+        if hasattr(self.estimator_, "coef_"):
+            return self._linear(blocks)
+        p = self._proba(blocks)
+        # Boosted trees add up on the scale of the logarithm; forests and frequencies do not.
+        additive = hasattr(self.estimator_, "decision_function")
+        return np.log(np.maximum(p, 1e-300)) if additive else p
+
+    def _proba(self, blocks: list[Block]) -> Array:
+        if hasattr(self.estimator_, "coef_"):
+            return logistic_proba(self._linear(blocks))
+        return np.asarray(self.estimator_.predict_proba(self._matrix(blocks)))
+
+
+@dataclass(eq=False, repr=False)
+class SideBySideRegressor(SideBySideBaseline, BaselineRegressor):
+    """A scikit-learn regressor on all views side by side, as `SideBySideBaseline` describes.
+
+    Parameters
+    ----------
+    unit_target : bool
+        Fit the outcome divided by its standard deviation, so that a penalty has no unit.
+    """
+
+    unit_target: bool = False
+
+    def _fit(self, blocks: list[Block], y: Array) -> None:
+        unit = (float(y.std()) or 1.0) if self.unit_target else 1.0
+        self._learn(blocks, y / unit)
+        if hasattr(self.estimator_, "coef_"):
+            self.coef_ = {name: unit * part for name, part in self.coef_.items()}
+            self.intercept_ = unit * self.intercept_
+
+    def _predict(self, blocks: list[Block]) -> Array:
+        if hasattr(self.estimator_, "coef_"):
+            return self._linear(blocks)[:, 0]
+        return np.asarray(self.estimator_.predict(self._matrix(blocks)))
+
+
+def _limit_histograms(model: Any, n: int, D: int) -> None:
+    """Set the number of bins and the seed of boosted trees, and check the memory they need."""
+    given = model.get_params()
+    bins = (32 if D > WIDE else 255) if given["max_bins"] == "auto" else int(given["max_bins"])
+    leaves = min(given["max_leaf_nodes"], max(2, n // max(1, given["min_samples_leaf"])))
+    # One float64 copy, one binned byte copy, and 20 bytes per bin, column and open leaf.
+    needed = float(D) * (9.0 * n + 20.0 * (bins + 1) * (leaves + 1))
+    check_memory(needed, (n, D), "Gradient-boosted trees", "Lower max_bins or max_leaf_nodes.")
+    seed = check_random_state(given["random_state"]).randint(np.iinfo(np.int32).max)
+    model.set_params(max_bins=bins, random_state=int(seed))
+
+
+def _columns_of_splits(trees: Any, D: int) -> NDArray[np.bool_]:
+    """Return a mask of the columns that are used in at least one split."""
+    used = np.zeros(D, dtype=bool)
+    # scikit-learn offers no public way to ask which columns its histogram trees split on; if a
+    # release renames this attribute, every column counts as used rather than none.
+    rounds = getattr(trees, "_predictors", None)
+    if rounds is None:
+        return ~used
+    for stage in rounds:
+        for tree in stage:
+            nodes = tree.nodes
+            used[nodes["feature_idx"][nodes["is_leaf"] == 0]] = True
+    return used
