@@ -62,7 +62,7 @@ def gathered(problem, folds, by_grams=False):
     index = [np.arange(D) for D in problem.widths]
     grams = [view.weighted_gram() for view in problem.views] if by_grams else None
     data, places = gather_data(problem, [index] * len(folds), grams)
-    return data, FoldBatch.of(folds, places)
+    return data, FoldBatch.of(data, folds, places)
 
 
 def on_all_rows(problem, by_grams=False):

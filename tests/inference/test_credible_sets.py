@@ -25,16 +25,16 @@ def fitted(blocks, eta, task="binary", seed=0):
     views = [as_view((X - X.mean(0)) / X.std(0)) for X in blocks]
     data, batch = on_all_rows(Problem(views, T, np.ones(N), task))
     names = ("spike_slab", "spike_slab_wide")
-    return data, fit_ensemble(data, batch, members=names)
+    return data, fit_ensemble(batch, members=names)
 
 
 def sets_of(blocks, eta, selected, task="binary", **options):
     """Credible sets of selected features (view, feature)."""
-    data, ensemble = fitted(blocks, eta, task)
+    _data, ensemble = fitted(blocks, eta, task)
     index = [np.arange(X.shape[1]) for X in blocks]
     start = np.cumsum([0, *[X.shape[1] for X in blocks]])
     places = np.array([start[m] + d for m, d in selected])
-    return credible_sets(data, ensemble, places, index, **options)
+    return credible_sets(ensemble, places, index, **options)
 
 
 def members(found):
@@ -144,17 +144,13 @@ def test_probabilities_are_literal(blocks):
     data, ensemble = fitted([A, B], 1.5 * A[:, 1] - B[:, 4])
     selected = np.array([1, 12])
     index = [np.arange(8), np.arange(6)]
-    found = credible_sets(data, ensemble, selected, index, credible=1.0 - 1e-12)
+    found = credible_sets(ensemble, selected, index, credible=1.0 - 1e-12)
     learned = [member.spike_slab for member in ensemble.members.values()]
     slab = np.mean([each.slab[0, 0] for each in learned], axis=0)[data.owner]
     pi = np.mean([each.pi[0] for each in learned], axis=0)[data.owner]
     X, t, N = data.columns, data.T[0], len(A)
-    design = ensemble.batch.candidate_design(data, held=False).columns(
-        selected[None], np.ones((1, 2))
-    )
-    q = WeightPosterior.start(
-        design, ensemble.batch.likelihood(data), slab[selected][None, None], None
-    )
+    design = ensemble.batch.candidate_design(held=False).columns(selected[None], np.ones((1, 2)))
+    q = WeightPosterior.start(design, ensemble.batch.likelihood(), slab[selected][None, None], None)
     q.optimise_sites()
     h, j = q.sites.h[0, 0], q.sites.j[0, 0]
     assert len(t) == N
@@ -175,8 +171,8 @@ def test_probabilities_are_literal(blocks):
 
 
 def test_without_a_selecting_member_or_a_selected_feature_there_are_no_sets(blocks):
-    data, ensemble = fitted(blocks, blocks[0][:, 1])
+    _data, ensemble = fitted(blocks, blocks[0][:, 1])
     index = [np.arange(8), np.arange(6)]
-    assert credible_sets(data, ensemble, np.zeros(0, dtype=int), index) == []
-    dense = fit_ensemble(data, ensemble.batch, members=("pooled",))
-    assert credible_sets(data, dense, np.array([1]), index) == []
+    assert credible_sets(ensemble, np.zeros(0, dtype=int), index) == []
+    dense = fit_ensemble(ensemble.batch, members=("pooled",))
+    assert credible_sets(dense, np.array([1]), index) == []

@@ -99,10 +99,10 @@ def test_views_mean_nothing_to_the_pooled_member():
 @pytest.mark.parametrize("task", ["multiclass", "regression"])
 def test_columns_and_grams_are_one(task, fit):
     problem, _ = make_problem(task, N=40, sizes=(5, 20), absent=True)
-    data, batch = on_all_rows(problem, by_grams=True)
+    _data, batch = on_all_rows(problem, by_grams=True)
     fits = [
-        fit(design, batch.absent(data), batch.likelihood(data))
-        for design in (batch.candidate_design(data), batch.gram_design(data))
+        fit(design, batch.absent(), batch.likelihood())
+        for design in (batch.candidate_design(), batch.gram_design())
     ]
     assert [p.step for p in fits[0].points] == [p.step for p in fits[1].points]
     np.testing.assert_allclose(fits[0].weights, fits[1].weights, atol=1e-5)
@@ -275,14 +275,14 @@ def test_weight_two_is_a_repeated_sample(kind, fit):
 def test_rows_that_pad_change_nothing(fit):
     problem, _ = make_problem("multilabel", N=36, sizes=(4, 8), absent=True)
     folds = unequal_folds(36)
-    data, batch = gathered(problem, folds)
+    _, batch = gathered(problem, folds)
     design, absent, likelihood = (
-        batch.candidate_design(data), batch.absent(data), batch.likelihood(data)
+        batch.candidate_design(), batch.absent(), batch.likelihood()
     )  # fmt: skip
     mean, var = moments(fit(design, absent, likelihood))
     for f, fold in enumerate(folds):
-        data, one = gathered(problem, [fold])
-        alone = fit(one.candidate_design(data), one.absent(data), one.likelihood(data))
+        _data, one = gathered(problem, [fold])
+        alone = fit(one.candidate_design(), one.absent(), one.likelihood())
         n = len(fold[0])
         for got, want in zip((mean, var), moments(alone), strict=True):
             np.testing.assert_allclose(got[f, :, :n], want[0], rtol=1e-8, atol=1e-8)

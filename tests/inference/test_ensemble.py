@@ -49,7 +49,7 @@ def fitted(task="binary", absent=True, by_grams=False):
     key = (task, absent, by_grams)
     if key not in FITS:
         made = case_of(*key)
-        FITS[key] = *made, fit_ensemble(*made[2:])
+        FITS[key] = *made, fit_ensemble(made[3])
     return FITS[key]
 
 
@@ -81,10 +81,10 @@ def assert_same_fold(whole, f, alone, tolerance):
 
 @pytest.mark.parametrize(("task", "absent", "by_grams"), CASES, ids=IDS)
 def test_folds_of_a_batch_are_fitted_as_if_alone(task, absent, by_grams):
-    problem, folds, data, _, whole = fitted(task, absent, by_grams)
+    problem, folds, _data, _, whole = fitted(task, absent, by_grams)
     for f, fold in enumerate(folds):
         _, one = gathered(problem, [fold], by_grams)
-        assert_same_fold(whole, f, fit_ensemble(data, one), 1e-8)
+        assert_same_fold(whole, f, fit_ensemble(one), 1e-8)
 
 
 @pytest.mark.parametrize(("task", "absent", "by_grams"), CASES, ids=IDS)
@@ -93,7 +93,7 @@ def test_a_fold_is_a_literal_refit_without_the_other_rows(task, absent, by_grams
     for f, (train, held) in enumerate(folds):
         views = [view.take_rows(train) for view in problem.views]
         small = Problem(views, problem.T[train], problem.weight[train], task)
-        refit = fit_ensemble(*on_all_rows(small, by_grams))
+        refit = fit_ensemble(on_all_rows(small, by_grams)[1])
         n = len(train)
         for got, want in zip(pooled(whole), pooled(refit), strict=True):
             np.testing.assert_allclose(got[:, f, :, :n], want[:, 0], rtol=1e-8, atol=1e-8)
@@ -108,7 +108,7 @@ def test_nothing_is_learned_from_held_out_rows():
     for f, (_, held) in enumerate(folds):
         T = data.T.copy()
         T[:, held] = 1.0 - T[:, held]
-        changed = fit_ensemble(replace(data, T=T), batch)
+        changed = fit_ensemble(replace(batch, data=replace(data, T=T)))
         for got, want in zip(changed.member_moments(), whole.member_moments(), strict=True):
             np.testing.assert_allclose(got[f], want[f], rtol=1e-9, atol=1e-10)
             assert np.abs(got - want).max() > 0.1  # other folds had these rows
@@ -119,7 +119,7 @@ def test_order_of_rows_features_views_and_outputs_does_not_matter(task):
     problem, _ = make_problem(task, N=N, sizes=SIZES, absent=True)
     folds = unequal_folds(N)
     data, batch = gathered(problem, folds)
-    one = fit_ensemble(data, batch)
+    one = fit_ensemble(batch)
     rng = np.random.default_rng(1)
     rows, cols = rng.permutation(N), rng.permutation(sum(SIZES))
     place = np.argsort(rows)
@@ -133,8 +133,8 @@ def test_order_of_rows_features_views_and_outputs_does_not_matter(task):
         T=data.T[outputs][:, rows],
         weight=data.weight[outputs][:, rows],
     )
-    turned = FoldBatch.of([(place[a], place[b]) for a, b in folds], [np.arange(12)] * 3)
-    two = fit_ensemble(other, turned)
+    turned = FoldBatch.of(other, [(place[a], place[b]) for a, b in folds], [np.arange(12)] * 3)
+    two = fit_ensemble(turned)
     real = batch.held_counted > 0
     for got, want in zip(two.member_moments(), one.member_moments(), strict=True):
         np.testing.assert_allclose(got[real], want[real][..., outputs], rtol=1e-5, atol=1e-5)
@@ -149,8 +149,8 @@ def test_order_of_rows_features_views_and_outputs_does_not_matter(task):
     "chosen", [("pooled",), ("per_view", "spike_slab"), ("screened_10",), MEMBERS[::-1]]
 )
 def test_a_chosen_member_is_the_same_as_among_all(chosen):
-    _, _, data, batch, every = fitted()
-    some = fit_ensemble(data, batch, members=chosen)
+    _, _, _data, batch, every = fitted()
+    some = fit_ensemble(batch, members=chosen)
     assert every.names == list(MEMBERS[:5])  # there are 12 features
     assert some.names == [name for name in every.names if name in chosen]
     for got, want in zip(some.member_moments(), every.member_moments(), strict=True):
@@ -160,8 +160,8 @@ def test_a_chosen_member_is_the_same_as_among_all(chosen):
 
 def test_the_wide_spike_and_slab_alone_ends_close_to_where_it_does_among_all():
     """It starts from the narrower one, which is then fitted but not a member."""
-    _, _, data, batch, every = fitted()
-    alone = fit_ensemble(data, batch, members=["spike_slab_wide"])
+    _, _, _data, batch, every = fitted()
+    alone = fit_ensemble(batch, members=["spike_slab_wide"])
     assert alone.names == ["spike_slab_wide"]
     k = every.names.index("spike_slab_wide")
     np.testing.assert_array_equal(
@@ -171,9 +171,9 @@ def test_the_wide_spike_and_slab_alone_ends_close_to_where_it_does_among_all():
 
 def test_with_one_view_per_view_is_pooled():
     problem, folds = make_problem(N=36, sizes=(8,))
-    data, batch = gathered(problem, folds)
-    assert fit_ensemble(data, batch).names == ["spike_slab", "spike_slab_wide", "pooled"]
-    made = [fit_ensemble(data, batch, members=[name]) for name in ("per_view", "pooled")]
+    _data, batch = gathered(problem, folds)
+    assert fit_ensemble(batch).names == ["spike_slab", "spike_slab_wide", "pooled"]
+    made = [fit_ensemble(batch, members=[name]) for name in ("per_view", "pooled")]
     assert [each.names for each in made] == [["per_view"], ["pooled"]]
     np.testing.assert_array_equal(made[0].held_mean, made[1].held_mean)
 
@@ -202,8 +202,8 @@ def test_the_base_rate_is_literal(task):
 @pytest.mark.parametrize(("task", "absent", "by_grams"), CASES, ids=IDS)
 def test_posteriors_computed_again_are_those_that_were_fitted(task, absent, by_grams):
     """From prior variances and sites alone, in all folds or in some of them."""
-    _, _, data, batch, ensemble = fitted(task, absent, by_grams)
-    designs = Designs.of(data, batch)
+    _, _, _data, batch, ensemble = fitted(task, absent, by_grams)
+    designs = Designs.of(batch)
     real = batch.counted[:, None]
     for j, point in enumerate(ensemble.points):
         assert point.q.solution is None
@@ -257,9 +257,9 @@ def test_the_stacked_ensemble_is_made_of_its_members():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_moments_by_views_are_literal(task):
-    _, _, data, batch, ensemble = fitted(task)
+    _, _, _data, batch, ensemble = fitted(task)
     given = stacking(3)
-    mean, var = view_moments(data, ensemble, given, [1, 2])
+    mean, var = view_moments(ensemble, given, [1, 2])
     # All views: means pooled around the base rate, variances within and between the Gaussians.
     weights = ensemble.point_weights(given.shares)
     centre = (weights[..., None] * ensemble.held_mean).sum(axis=0)
@@ -270,12 +270,12 @@ def test_moments_by_views_are_literal(task):
     np.testing.assert_allclose(var[1], spread.sum(axis=0) + 0.04 * (want - base) ** 2, rtol=1e-10)
     # One view: that of posteriors without the other.
     assert (ensemble.view_order()[:, 0] == 0).all()  # where the signal is
-    designs, means, variances = Designs.of(data, batch), [], []
+    designs, means, variances = Designs.of(batch), [], []
     views = np.tile([True, False], (3, 1))
     for point in ensemble.points:
         q = restricted(designs.attach(point, np.arange(len(point.folds))), views[point.folds])
         found = np.zeros((2, 3, *mean.shape[2:]))
-        found[:, point.folds] = held_moments(q, batch.held_absent(data)[point.folds])
+        found[:, point.folds] = held_moments(q, batch.held_absent()[point.folds])
         means.append(found[0])
         variances.append(found[1])
     one = mixture(np.stack(means), np.stack(variances), weights[..., None])
@@ -287,8 +287,8 @@ def test_moments_by_views_are_literal(task):
 
 
 def test_restricted_to_some_views_has_no_part_of_the_others():
-    _, _, data, batch, ensemble = fitted()
-    designs = Designs.of(data, batch)
+    _, _, _data, batch, ensemble = fitted()
+    designs = Designs.of(batch)
     views = np.array([[True, False], [True, True], [False, True]])
     for point in ensemble.points:
         at = np.arange(len(point.folds))
@@ -326,8 +326,8 @@ def test_confidence_is_what_is_left_of_the_predictor():
 
 def test_a_stack_that_is_nearly_the_base_rate_is_the_base_rate():
     """On pure noise the slope may be next to nothing."""
-    _, _, data, _, ensemble = fitted("binary")
-    mean, _ = view_moments(data, ensemble, stacking(3, 1e-4, 0.0), [1, 2])
+    _, _, _data, _, ensemble = fitted("binary")
+    mean, _ = view_moments(ensemble, stacking(3, 1e-4, 0.0), [1, 2])
     base = np.broadcast_to(ensemble.base_logit[..., None], mean[0].shape)
     np.testing.assert_allclose(mean, np.broadcast_to(base, mean.shape), atol=5e-3)
     moved, var = calibrated_moments(base + 1.0, np.ones_like(base), base, 2.0, 0.1)
@@ -337,6 +337,7 @@ def test_a_stack_that_is_nearly_the_base_rate_is_the_base_rate():
 
 def test_batches_pad_to_the_longest():
     batch = FoldBatch.of(
+        None,
         [(np.array([3, 1]), np.array([0])), (np.array([2]), np.array([4, 5]))],
         [np.array([7]), np.array([8, 9, 6])],
     )

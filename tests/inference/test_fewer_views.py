@@ -13,9 +13,9 @@ from inference.problems import gathered, make_problem, unequal_folds
 def test_one_factorisation_serves_all_numbers_of_views(task):
     """Folds of unequal size, whose views come in different orders and have different widths."""
     problem, _ = make_problem(task, N=60, sizes=(4, 2, 7))
-    data, batch = gathered(problem, unequal_folds(60))
-    ensemble = fit_ensemble(data, batch)
-    designs = Designs.of(data, batch)
+    _data, batch = gathered(problem, unequal_folds(60))
+    ensemble = fit_ensemble(batch)
+    designs = Designs.of(batch)
     order = np.array([[0, 1, 2], [2, 0, 1], [1, 2, 0]])
     for point in ensemble.points:
         at = np.arange(len(point.folds))

@@ -13,11 +13,11 @@ from threadpoolctl import threadpool_info
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.core.threads import MANY_SAMPLES, few_blas_threads
 from baldur.exceptions import NotConvergedWarning
-from baldur.inference import fold_fits, screening
+from baldur.inference import fit_context, screening
 from baldur.inference.ensemble_members import MEMBERS, SCREENED
 from baldur.inference.final_predictor import submodel_predictor, whole_view_predictor
-from baldur.inference.fit import FitResult, fit_default
-from baldur.inference.fold_fits import FoldFits
+from baldur.inference.fit import FitResult, fit_default, score_path
+from baldur.inference.fit_context import FitContext
 from baldur.inference.gaussians import KernelGaussian, WeightGaussian
 from baldur.inference.inner_folds import folds_at_once, gather_data
 from baldur.inference.predictive import probabilities
@@ -146,7 +146,6 @@ def test_stacking_weights_and_inclusion_probabilities(task):
         assert rho.shape == (view.shape[1],)
         assert ((rho >= 0) & (rho <= 1)).all()
     assert result.inclusion[0][0] > 0.5
-    assert ((result.share > 0) & (result.share < 1)).all()
     assert [(s.view, s.feature) for s in result.credible_sets] != []
 
 
@@ -163,7 +162,6 @@ def test_without_a_selecting_member_every_feature_is_included(task):
     assert list(result.stacking) == ["per_view", "pooled"]
     for rho, width in zip(result.inclusion, (5, 20), strict=True):
         np.testing.assert_allclose(rho, np.ones(width), rtol=0, atol=1e-15)  # rounding of a sum
-    np.testing.assert_allclose(result.share, [1.0, 1.0], rtol=0, atol=1e-15)
     assert result.credible_sets == []
     assert result.selected[0][0]
 
@@ -195,7 +193,7 @@ def scored(task, sizes=(4, 8)):
     everyone = np.arange(42)
     index = [np.arange(D) for D in problem.widths]
     data, places = gather_data(problem, [index, index], None)
-    fit = FoldFits(problem, data, index, places, [(everyone, everyone)])
+    fit = FitContext(problem, data, index, places, [(everyone, everyone)])
     fit.fit_ensembles(MEMBERS, 200)
     fit.stack()
     equal = np.full((1, len(fit.full.names)), 1.0 / len(fit.full.names))
@@ -215,10 +213,10 @@ def losses_of(predictor, problem):
 @pytest.mark.parametrize("task", ["binary", "multilabel", "regression"])
 def test_the_selected_submodel_predicts_as_it_was_scored(task):
     problem, fit, by_views = scored(task)
-    path, _, sizes, steps = fit.score_path(2, by_views[1:])
+    path, _, sizes, steps = score_path(fit, 2, by_views[1:])
     has = fit.data.absent.sum(axis=1) == 0
     for at, size in enumerate(sizes.columns):
-        predictor, columns = submodel_predictor(fit.fitted, path, size, steps[at : at + 1])
+        predictor, columns = submodel_predictor(fit, path, size, steps[at : at + 1])
         first = np.sort(path.basis.order[0, :size])
         np.testing.assert_array_equal(np.concatenate([columns[0], 4 + columns[1]]), first)
         assert isinstance(predictor.blocks[0], WeightGaussian)
@@ -231,7 +229,7 @@ def test_the_selected_submodel_predicts_as_it_was_scored(task):
 def test_whole_views_predict_as_they_were_scored(sizes, task):
     problem, fit, by_views = scored(task, sizes)
     for at, mask in enumerate(([[True, False]], [[True, True]])):
-        predictor = whole_view_predictor(fit.fitted, np.array(mask), by_views[at : at + 1])
+        predictor = whole_view_predictor(fit, np.array(mask), by_views[at : at + 1])
         got, want = losses_of(predictor, problem), by_views.losses[at]
         np.testing.assert_allclose(got, want, rtol=1e-7)
         kinds = {type(block) for block in predictor.blocks}
@@ -247,7 +245,7 @@ def test_whole_views_predict_as_they_were_scored(sizes, task):
 @pytest.mark.parametrize("sizes", [(5, 20), (5, 60)], ids=["feature solver", "sample solver"])
 def test_two_fits_and_two_jobs_give_the_same_bits(monkeypatch, sizes):
     """Also where every fold is a batch of its own."""
-    monkeypatch.setattr(fold_fits, "folds_at_once", lambda *args: 1)
+    monkeypatch.setattr(fit_context, "folds_at_once", lambda *args: 1)
     problem, folds = make_problem("multilabel", absent=True, sizes=sizes)
     fits = [fit_default(problem, folds, max_iter=60, n_jobs=n_jobs) for n_jobs in (None, 1, 2)]
     for other in fits[1:]:
@@ -259,7 +257,7 @@ def test_the_size_of_batches_does_not_matter(monkeypatch, task):
     problem, folds = make_problem(task, absent=True)
     _, whole = answered(task)
     for size in (1, 2):
-        monkeypatch.setattr(fold_fits, "folds_at_once", lambda *args, size=size: size)
+        monkeypatch.setattr(fit_context, "folds_at_once", lambda *args, size=size: size)
         found = fit_default(problem, folds, max_iter=60)
         for got, want in zip(
             found.predictor.moments(problem.views),

@@ -25,7 +25,7 @@ def case_of(task, absent=False):
 @pytest.mark.parametrize("task", TASKS)
 def test_columns_are_those_with_the_largest_marginal_association(task):
     problem, folds, data, batch = case_of(task)
-    ensemble = fit_ensemble(data, batch, members=("screened_10",))
+    ensemble = fit_ensemble(batch, members=("screened_10",))
     for f, (train, _) in enumerate(folds):
         X = data.columns[train]
         left = problem.T[train] - problem.T[train].mean(axis=0)
@@ -42,9 +42,9 @@ def test_columns_are_those_with_the_largest_marginal_association(task):
 @pytest.mark.parametrize("absent", [False, True])
 def test_the_posterior_over_all_candidates_is_that_over_the_chosen_ones(task, absent):
     """Variances of 0 for the other candidates change no moment."""
-    _, _, data, batch = case_of(task, absent)
-    ensemble = fit_ensemble(data, batch, members=("screened_10",))
-    designs = Designs.of(data, batch)
+    _, _, _data, batch = case_of(task, absent)
+    ensemble = fit_ensemble(batch, members=("screened_10",))
+    designs = Designs.of(batch)
     for j, point in enumerate(ensemble.points):
         for every in (False, True):
             q = designs.attach(point, np.arange(len(point.folds)), every=every)
@@ -57,9 +57,9 @@ def test_the_posterior_over_all_candidates_is_that_over_the_chosen_ones(task, ab
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_order_of_columns_changes_nothing(task):
-    _, _, data, batch = case_of(task)
-    likelihood = batch.likelihood(data)
-    design = batch.candidate_design(data)
+    _, _, _data, batch = case_of(task)
+    likelihood = batch.likelihood()
+    design = batch.candidate_design()
     left = residual(likelihood.T, likelihood.weight, logistic=task != "regression")
     turned = np.tile(np.arange(sum(SIZES))[::-1], (len(batch), 1))
     found = [
@@ -77,9 +77,9 @@ def test_the_order_of_columns_changes_nothing(task):
 def test_the_start_changes_nothing(task, absent, size, monkeypatch):
     """The fixed point is the same from the smaller member and from the uninformed start."""
     monkeypatch.setattr(screened_member, "TOLERANCE", 1e-8)
-    _, _, data, batch = case_of(task, absent)
-    likelihood, lacking = batch.likelihood(data), batch.absent(data)
-    design = batch.candidate_design(data)
+    _, _, _data, batch = case_of(task, absent)
+    likelihood, lacking = batch.likelihood(), batch.absent()
+    design = batch.candidate_design()
     left = residual(likelihood.T, likelihood.weight, logistic=task != "regression")
     found = marginal_associations(design, left, lacking, sum(SIZES))
     smaller = fit_screened(design, lacking, likelihood, found, 5, max_iter=1000)

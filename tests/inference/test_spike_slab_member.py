@@ -102,20 +102,20 @@ def test_rows_and_columns_that_pad_change_nothing():
     folds = unequal_folds(36)
     data, batch = gathered(problem, folds)
     candidates = [np.arange(16), np.array([0, 1, 2, 5, 9, 15]), np.arange(0, 16, 2)]
-    batch = type(batch).of(folds, candidates)
+    batch = type(batch).of(data, folds, candidates)
 
     def fitted(batch):
         return fit_spike_slab(
-            batch.candidate_design(data),
-            batch.absent(data),
+            batch.candidate_design(),
+            batch.absent(),
             data.n_features,
-            batch.likelihood(data),
+            batch.likelihood(),
             wide=False,
         )
 
     whole = fitted(batch)
     for f, fold in enumerate(folds):
-        alone = fitted(type(batch).of([fold], candidates[f : f + 1]))
+        alone = fitted(type(batch).of(data, [fold], candidates[f : f + 1]))
         L, n = len(candidates[f]), len(fold[0])
         rho = whole.spike_slab.rho[f]
         np.testing.assert_allclose(rho[:L], alone.spike_slab.rho[0], rtol=1e-7, atol=1e-9)

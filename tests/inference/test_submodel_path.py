@@ -53,7 +53,7 @@ def fitted(task="binary", form="feature solver", absent=False):
         views = [as_view(X[:, : sizes[0]]), as_view(X[:, sizes[0] :], lacking)]
         problem, _ = make_problem(task, views=views, N=N)
         data, batch = gathered(problem, unequal_folds(N), by_grams)
-        FITS[key] = data, batch, fit_ensemble(data, batch, members=MEMBERS[:5])
+        FITS[key] = data, batch, fit_ensemble(batch, members=MEMBERS[:5])
     return FITS[key]
 
 
@@ -180,7 +180,7 @@ def test_weights_of_every_size_are_the_literal_projection(shrunk, task, form, a)
     shrunk(a)
     data, batch, ensemble = fitted(task, form)
     given = stacking()
-    path = make_path(data, ensemble, given, 2, 6, task)
+    path = make_path(ensemble, given, 2, 6, task)
     assert path.basis.length.tolist() == [6, 6, 6]
     for f in range(3):
         for k in (0, 1, 3, 6):
@@ -196,7 +196,7 @@ def test_weights_of_every_size_are_the_literal_projection(shrunk, task, form, a)
 def test_the_search_is_the_literal_greedy_one(shrunk, task, a):
     shrunk(a)
     data, batch, ensemble = fitted(task)
-    path = make_path(data, ensemble, stacking(), 2, 5, task)
+    path = make_path(ensemble, stacking(), 2, 5, task)
     for f in range(3):
         train, H, eta, w, _ = literal_fold(data, batch, ensemble, f, task)
         want = literal_order(data.columns[train], H, eta, w, a, 5)
@@ -209,22 +209,20 @@ def test_folds_of_a_batch_have_the_paths_of_folds_alone(task, form):
     """Moments of every size too, with a view that some rows lack."""
     data, _, ensemble = fitted(task, form, absent=True)
     given = stacking()
-    whole = make_path(data, ensemble, given, 2, 8, task)
-    mean, var = path_moments(data, ensemble.batch, whole, [1, 3, 8])
+    whole = make_path(ensemble, given, 2, 8, task)
+    mean, var = path_moments(ensemble.batch, whole, [1, 3, 8])
     candidates = np.arange(data.columns.shape[1])
     for f, fold in enumerate(unequal_folds(N)):
-        one = type(ensemble.batch).of([fold], [candidates])
-        alone = fit_ensemble(data, one, members=MEMBERS[:5])
-        path = make_path(data, alone, given.take(slice(f, f + 1)), 2, 8, task)
+        one = type(ensemble.batch).of(data, [fold], [candidates])
+        alone = fit_ensemble(one, members=MEMBERS[:5])
+        path = make_path(alone, given.take(slice(f, f + 1)), 2, 8, task)
         np.testing.assert_array_equal(path.basis.order[0], whole.basis.order[f])
         np.testing.assert_array_equal(path.basis.ends[0], whole.basis.ends[f])
         for size in (1, 4, 8):
             for got, want in zip(whole.weights_of(f, size), path.weights_of(0, size), strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
         p = len(fold[1])
-        for got, want in zip(
-            (mean, var), path_moments(data, alone.batch, path, [1, 3, 8]), strict=True
-        ):
+        for got, want in zip((mean, var), path_moments(alone.batch, path, [1, 3, 8]), strict=True):
             np.testing.assert_allclose(got[:, f, :, :p], want[:, 0], rtol=1e-6, atol=1e-7)
 
 
@@ -233,9 +231,9 @@ def test_folds_of_a_batch_have_the_paths_of_folds_alone(task, form):
 def test_moments_of_the_path_are_literal(task, form):
     """Weights on the first k features and their covariance, spelled out, and missing views."""
     data, batch, ensemble = fitted(task, form, absent=True)
-    path = make_path(data, ensemble, stacking(), 2, 12, task)
+    path = make_path(ensemble, stacking(), 2, 12, task)
     sizes = [1, 3, 12, 100]
-    means, variances = path_moments(data, ensemble.batch, path, sizes)
+    means, variances = path_moments(ensemble.batch, path, sizes)
     np.testing.assert_allclose(means[3], means[2], rtol=1e-12)  # no further than its end
     for f, (train, held) in enumerate(unequal_folds(N)):
         p = len(held)
@@ -257,7 +255,7 @@ def test_moments_of_the_path_are_literal(task, form):
             var = np.maximum(var, 1e-12) + (data.absent[held] @ lacking).T + path.noise[f][:, None]
             np.testing.assert_allclose(means[i, f, :, :p], w @ X1.T, rtol=1e-6, atol=1e-9)
             np.testing.assert_allclose(variances[i, f, :, :p], var, rtol=1e-6)
-            signal, spread = submodel_signal(data, ensemble.batch, path, f, k)
+            signal, spread = submodel_signal(ensemble.batch, path, f, k)
             np.testing.assert_allclose(spread, lacking, rtol=1e-8)
             assert (signal <= spread + 1e-12).all()
     assert batch.held_counted.sum() == sum(len(held) for _, held in unequal_folds(N))
@@ -266,11 +264,11 @@ def test_moments_of_the_path_are_literal(task, form):
 @pytest.mark.parametrize("task", ["binary", "regression"])
 def test_all_features_of_the_path_are_the_ensemble(task):
     """Where every candidate is on the path and every feature is a candidate, nothing is left."""
-    data, batch, ensemble = fitted(task)
-    path = make_path(data, ensemble, stacking(), 2, 12, task)
+    _data, batch, ensemble = fitted(task)
+    path = make_path(ensemble, stacking(), 2, 12, task)
     assert path.basis.length.tolist() == [12] * 3
-    mean, var = path_moments(data, ensemble.batch, path, [12])
-    want, want_var = view_moments(data, ensemble, stacking(), [2])
+    mean, var = path_moments(ensemble.batch, path, [12])
+    want, want_var = view_moments(ensemble, stacking(), [2])
     real = np.broadcast_to(batch.held_counted[:, None] > 0, mean[0].shape)
     np.testing.assert_allclose(mean[0][real], want[0][real], rtol=1e-6, atol=1e-7)
     # The variance of the slope is that of weights, and so without the base rate's intercept.
@@ -279,7 +277,7 @@ def test_all_features_of_the_path_are_the_ensemble(task):
 
 def test_the_path_of_one_view_uses_its_columns_alone():
     data, _, ensemble = fitted()
-    path = make_path(data, ensemble, stacking(), 1, 12, "binary")
+    path = make_path(ensemble, stacking(), 1, 12, "binary")
     order = ensemble.view_order()
     for f in range(3):
         k = int(path.basis.length[f])
@@ -287,17 +285,17 @@ def test_the_path_of_one_view_uses_its_columns_alone():
 
 
 def test_the_order_of_the_path_does_not_depend_on_the_stacking_weights():
-    data, _, ensemble = fitted()
-    same = make_path(data, ensemble, stacking(), 2, 12, "binary")
+    _data, _, ensemble = fitted()
+    same = make_path(ensemble, stacking(), 2, 12, "binary")
     for shares, slope in (([0.6, 0.1, 0.1, 0.1, 0.1], 0.3), ([0.1, 0.1, 0.1, 0.1, 0.6], 3.0)):
-        path = make_path(data, ensemble, stacking(3, slope, 0.1, shares), 2, 12, "binary")
+        path = make_path(ensemble, stacking(3, slope, 0.1, shares), 2, 12, "binary")
         np.testing.assert_array_equal(path.basis.order, same.basis.order)
 
 
 def test_a_stack_that_is_nearly_the_base_rate_predicts_the_base_rate():
-    data, _, ensemble = fitted()
-    path = make_path(data, ensemble, stacking(3, 1e-4, 0.0), 2, 12, "binary")
-    mean, _ = path_moments(data, ensemble.batch, path, [1, 2])
+    _data, _, ensemble = fitted()
+    path = make_path(ensemble, stacking(3, 1e-4, 0.0), 2, 12, "binary")
+    mean, _ = path_moments(ensemble.batch, path, [1, 2])
     base = np.broadcast_to(ensemble.base_logit[..., None], mean.shape)
     np.testing.assert_allclose(mean, base, atol=5e-3)
 
@@ -464,14 +462,15 @@ def test_groups_of_several_folds_are_kept_whole():
     """Along the path, where a size would cut a group the next end of one is taken."""
     data, _, ensemble = fitted()
     data = replace(data, groups=np.arange(12) // 2)
-    path = make_path(data, ensemble, stacking(), 2, 5, "binary")
+    ensemble = replace(ensemble, batch=replace(ensemble.batch, data=data))
+    path = make_path(ensemble, stacking(), 2, 5, "binary")
     for f in range(3):
         ends = path.basis.ends[f]
         assert (ends % 2 == 0).all()
         for end in ends:
             numbers = data.groups[path.basis.order[f, :end]]
             assert (np.bincount(numbers)[np.unique(numbers)] == 2).all()
-    mean, _ = path_moments(data, ensemble.batch, path, [1, 2, 3])
+    mean, _ = path_moments(ensemble.batch, path, [1, 2, 3])
     np.testing.assert_array_equal(mean[0], mean[1])
     assert np.abs(mean[2] - mean[1]).max() > 0
 

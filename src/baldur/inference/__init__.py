@@ -1,13 +1,13 @@
 """Inference: members, their ensemble, the submodel path, the selection, and the predictor.
 
 In: prepared views, outputs and inner folds, as arrays (`screening.Problem`). Out: a `FitResult`
-with the predictor and the evidence for it (`fit`). The steps are
+with the predictor and the evidence for it (`fit`). All steps read one `fit_context`. They are
 
 - members of the ensemble under several priors, for all inner folds at once (`ensemble_members`,
-  `dense_members`, `spike_slab_member`, on `weight_posterior`, `design` and `fold_batch`);
+  `dense_members`, `spike_slab_member`, on `weight_posterior`, `design` and `inner_folds`);
 - stacking weights and calibration slope from held-out rows (`stacking`);
-- the path of submodels by projection (`path_search`, `submodel_path`, `path_table`), the selection
-  of one (`selection`) and credible sets of its features (`credible_sets`);
+- the path of submodels by projection (`path_search`, `submodel_path`, `submodels`, `per_view`), the
+  selection of one (`selection`) and credible sets of its features (`credible_sets`);
 - latent factors that several outputs share (`shared_factors`);
 - the Gaussian that predicts (`final_predictor`, `predictor`, `gaussians`).
 

@@ -20,7 +20,6 @@ import numpy as np
 from baldur.core.types import Array, Index, IntArray
 from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble_members import Ensemble
-from baldur.inference.inner_folds import EnsembleData
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import triangle_squares
 
@@ -41,7 +40,6 @@ class CredibleSet:
 
 
 def credible_sets(
-    data: EnsembleData,
     ensemble: Ensemble,
     selected: IntArray,
     candidates: Index,
@@ -55,14 +53,14 @@ def credible_sets(
     if not found or not len(selected):
         return []
     batch = ensemble.batch
-    design = batch.candidate_design(data, held=False)
+    design = batch.candidate_design(held=False)
     X, owner = design.X1[0, :, 1:], design.owner[0]
     slab = np.mean([f.slab[0] for f in found], axis=0)[:, owner]  # (C, L)
     pi = np.mean([f.pi[0] for f in found], axis=0)[owner]
     k = len(selected)
     chosen = design.columns(selected[None], np.ones((1, k)))
     s = np.ascontiguousarray(slab[:, selected])[None]
-    q = WeightPosterior.start(chosen, batch.likelihood(data), s, batch.absent(data))
+    q = WeightPosterior.start(chosen, batch.likelihood(), s, batch.absent())
     q.optimise_sites()
     quadratics = _quadratics_of(X[None], chosen, q.sites.h)
     correlation = _correlations(X)

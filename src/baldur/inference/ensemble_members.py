@@ -21,7 +21,7 @@ from baldur.inference.dense_members import (
     fit_pooled,
 )
 from baldur.inference.design import ColumnDesign, Design
-from baldur.inference.inner_folds import EnsembleData, FoldBatch
+from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.predictive import shrinkage
 from baldur.inference.screening import fit_screened, marginal_associations
 from baldur.inference.spike_slab_member import fit_spike_slab
@@ -139,10 +139,10 @@ class Designs:
     candidates: ColumnDesign
 
     @classmethod
-    def of(cls, data: EnsembleData, batch: FoldBatch, held: bool = True) -> Designs:
+    def of(cls, batch: FoldBatch, held: bool = True) -> Designs:
         """Gather the features of the training rows, and of the held-out rows where asked for."""
-        columns = batch.candidate_design(data, held)
-        return cls(columns if data.grams is None else batch.gram_design(data), columns)
+        columns = batch.candidate_design(held)
+        return cls(columns if batch.data.grams is None else batch.gram_design(), columns)
 
     def attach(self, point: ScalePoint, at: IntArray, *, every: bool = False) -> WeightPosterior:
         """Return the q(w) of some folds of a point, without its solution.
@@ -193,15 +193,14 @@ def mixture(means: Array, variances: Array, weights: Array) -> tuple[Array, Arra
 
 
 def fit_ensemble(
-    data: EnsembleData,
     batch: FoldBatch,
     *,
     members: Sequence[str] = MEMBERS,
     max_iter: int = 200,
 ) -> Ensemble:
     """Fit every member on the training rows of each fold."""
-    designs = Designs.of(data, batch)
-    likelihood, absent = batch.likelihood(data), batch.absent(data)
+    data, designs = batch.data, Designs.of(batch)
+    likelihood, absent = batch.likelihood(), batch.absent()
     shared = shared_precision(likelihood)
     fitted: dict[str, Member] = {}
     slab: Member | None = None
@@ -239,7 +238,7 @@ def fit_ensemble(
         smaller = fitted[name] = fit_screened(
             designs.candidates, absent, outputs, found, size, smaller=smaller, max_iter=max_iter
         )
-    return _summarise(data, batch, likelihood, fitted)
+    return _summarise(batch, likelihood, fitted)
 
 
 def _fit_per_view(
@@ -267,16 +266,14 @@ def _screened_sizes(members: Sequence[str], n_features: int, *, alone: bool) -> 
     return fewer or (dict(list(asked.items())[:1]) if alone else {})
 
 
-def _summarise(
-    data: EnsembleData, batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Member]
-) -> Ensemble:
+def _summarise(batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Member]) -> Ensemble:
     """Compute the moments of every point, and release the memory of its posterior."""
     F, C, n = likelihood.weight.shape
-    p, M = batch.held.shape[1], data.n_views
+    p, M = batch.held.shape[1], batch.data.n_views
     points: list[ScalePoint] = []
     member_of, weights = [], []
     summaries: list[tuple[Array, ...]] = []
-    held_absent = batch.held_absent(data)
+    held_absent = batch.held_absent()
     for k, member in enumerate(fitted.values()):
         for point, weight in zip(member.points, member.weights, strict=True):
             q, folds = point.q.with_own_precision(), point.folds

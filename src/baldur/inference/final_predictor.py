@@ -2,90 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from baldur.core.types import Array, Index, Mask
+from baldur.core.types import Index, Mask
 from baldur.inference.ensemble_members import (
     Designs,
-    Ensemble,
     noise_variance,
-    over_candidates,
 )
+from baldur.inference.fit_context import FitContext
 from baldur.inference.gaussians import KernelGaussian, WeightGaussian
-from baldur.inference.inner_folds import EnsembleData, FoldBatch
 from baldur.inference.path_search import restricted
 from baldur.inference.predictive import shrinkage
 from baldur.inference.predictor import Calibration, Predictor, mean_squares, pool
-from baldur.inference.screening import Problem, with_their_groups
+from baldur.inference.screening import with_their_groups
 from baldur.inference.selection import Scores
-from baldur.inference.stacking import Stacking
 from baldur.inference.submodel_path import SubmodelPath, submodel_signal
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
 
 
-@dataclass(frozen=True)
-class TrainingRows:
-    """All training rows, from which the predictor of a submodel is built."""
-
-    problem: Problem
-    data: EnsembleData
-    index: Index
-    everyone: FoldBatch  # a single fold with all rows
-
-
-@dataclass(frozen=True)
-class FittedEnsemble(TrainingRows):
-    """The stacked ensemble on all rows, from which the predictor of whole views is built."""
-
-    full: Ensemble  # fitted on all rows
-    stacking: Stacking  # learned on all held-out rows
-
-    def inclusion(self) -> tuple[list[Array], Array]:
-        """Average inclusion probabilities and shares over the spike-and-slab members.
-
-        Without such a member, over all: a dense member includes every feature, and a screened one
-        those that it has.
-        """
-        shares = self.stacking.shares[0]
-        pairs = zip(shares, self.full.members.values(), strict=True)
-        found = [(w, m.spike_slab) for w, m in pairs if m.spike_slab is not None]
-        if not found:
-            inclusion = self._included()
-            return inclusion, np.array([part.mean() for part in inclusion])
-        total = sum(w for w, _ in found)
-        rho = sum(w / total * learned.rho[0] for w, learned in found)
-        share = sum(w / total * learned.pi[0] for w, learned in found)
-        parts = np.split(np.asarray(rho), np.cumsum([len(i) for i in self.index])[:-1])
-        inclusion = [np.zeros(D) for D in self.problem.widths]
-        for full, columns, part in zip(inclusion, self.index, parts, strict=True):
-            full[columns] = part
-        return inclusion, np.asarray(share)
-
-    def _included(self) -> list[Array]:
-        """Return the stacking weight of the members that have each feature, per view."""
-        ensemble = self.full
-        found = [np.zeros(D) for D in self.problem.widths]
-        edges = np.cumsum([len(columns) for columns in self.index])[:-1]
-        for k, weight in enumerate(self.stacking.shares[0]):
-            point = ensemble.points[int(np.flatnonzero(ensemble.member_of == k)[0])]
-            if point.selects:
-                s = point.q.s
-                if point.columns is not None:
-                    s = over_candidates(s, point.columns, sum(map(len, self.index)))
-                has = np.split(s[0].any(axis=0), edges)
-                for full, columns, part in zip(found, self.index, has, strict=True):
-                    full[columns] += weight * part
-            else:
-                for full in found:
-                    full += weight
-        return [np.minimum(full, 1.0) for full in found]
-
-
 def submodel_predictor(
-    fit: TrainingRows, path: SubmodelPath, size: int, step: Scores
+    fit: FitContext, path: SubmodelPath, size: int, step: Scores
 ) -> tuple[Predictor, Index]:
     """Return the ensemble projected onto the first columns of the path, and its columns.
 
@@ -99,7 +36,7 @@ def submodel_predictor(
     parts = np.split(flat, np.cumsum([len(i) for i in fit.index])[:-1])
     index = [columns[part] for columns, part in zip(fit.index, parts, strict=True)]
     mean, cov = path.weights_of(0, size)
-    signal, lacking = submodel_signal(fit.data, fit.everyone, path, 0, size)
+    signal, lacking = submodel_signal(fit.everyone, path, 0, size)
     mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
     shrink, noise, stretch = np.ones(len(mean)), path.noise[0], step.stretch[0]
     if fit.problem.task == "regression":
@@ -125,7 +62,7 @@ def submodel_predictor(
     return predictor, index
 
 
-def whole_view_predictor(fit: FittedEnsemble, views: Mask, step: Scores) -> Predictor:
+def whole_view_predictor(fit: FitContext, views: Mask, step: Scores) -> Predictor:
     """Return the stacked ensemble on all features of some views.
 
     `step` says how these views compare with the ensemble.
@@ -133,7 +70,7 @@ def whole_view_predictor(fit: FittedEnsemble, views: Mask, step: Scores) -> Pred
     left_out, C = step.left_out[0], len(fit.data.T)
     regression = fit.problem.task == "regression"
     weights = fit.full.point_weights(fit.stacking.shares)[:, 0]  # (J, C)
-    designs = Designs.of(fit.data, fit.full.batch)
+    designs = Designs.of(fit.full.batch)
     nobody = np.zeros(1, dtype=np.intp)
     found = []
     noise, parts, lacking = np.zeros(C), 0.0, 0.0
@@ -170,7 +107,7 @@ def whole_view_predictor(fit: FittedEnsemble, views: Mask, step: Scores) -> Pred
 
 
 def _blocks(
-    fit: FittedEnsemble, found: list[tuple[int, WeightPosterior]], designs: Designs
+    fit: FitContext, found: list[tuple[int, WeightPosterior]], designs: Designs
 ) -> tuple[list[WeightGaussian | KernelGaussian], list[int]]:
     """Return the Gaussians as blocks of one kind each, and their order among the points."""
     kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}

@@ -30,18 +30,20 @@ from baldur.core.threads import few_blas_threads
 from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.inference.credible_sets import CredibleSet, credible_sets
 from baldur.inference.ensemble_members import MEMBERS
-from baldur.inference.fold_fits import Fold, FoldFits, Watcher
-from baldur.inference.inner_folds import gather_data
+from baldur.inference.fit_context import FitContext, Watcher
+from baldur.inference.inner_folds import Fold, gather_data
 from baldur.inference.per_view import StoredPath
 from baldur.inference.predictor import Predictor
 from baldur.inference.screening import Problem, candidates
 from baldur.inference.selection import Gap, Scores, paired_gap, select_smallest
 from baldur.inference.shared_factors import select_factors
 from baldur.inference.submodel_path import (
+    SIZES,
     MakeRecords,
     SubmodelPath,
     entering_columns,
     entering_views,
+    path_moments,
     path_records,
 )
 from baldur.inference.submodels import (
@@ -51,6 +53,7 @@ from baldur.inference.submodels import (
     cost_records,
     largest_within,
     make_submodels,
+    path_sizes,
     whole_views_submodel,
 )
 from baldur.views.sources import passes
@@ -64,7 +67,6 @@ class FitResult:
     submodels: list[Submodel]  # from the base rate to the largest one that is stored
     n_features: int  # features of the selected views, a category counted once
     inclusion: list[Array]  # (D_m,); inclusion probability of each feature
-    share: Array  # (M,); learned share of included features
     stacking: dict[str, float]  # weight of each member's linear predictor
     signal: Gap  # what the ensemble gains over the base rate per held-out row
     path: list[dict[str, Any]]  # one per submodel
@@ -119,14 +121,16 @@ def fit_default(
                 for index in chosen
             ]
         data, places = gather_data(problem, chosen, grams, always)
-        fits = FoldFits(problem, data, chosen[-1], places, folds, n_jobs, watch)
+        fits = FitContext(problem, data, chosen[-1], places, folds, n_jobs, watch)
         fits.fit_ensembles(members, max_iter)
         fits.stack()
-        return _project_and_select(fits, margin, n_factors, n_features)
+        result = _project_and_select(fits, margin, n_factors, n_features)
+        fits.release()
+        return result
 
 
 def _project_and_select(
-    fits: FoldFits, margin: float, n_factors: int | None, n_features: int | IntArray | None
+    fits: FitContext, margin: float, n_factors: int | None, n_features: int | IntArray | None
 ) -> FitResult:
     """Take the steps 2 to 5 of a fit, from its ensembles; see the top of this file."""
     base, by_views = fits.score_base_rate(), fits.score_views()
@@ -143,12 +147,12 @@ def _project_and_select(
     n_views, whole = _select_views(fits, by_views, select)
     views = fits.first_views(n_views)
     n_factors, factor_path = _select_factors(fits, n_factors)
-    path, folds, sizes, scores = fits.score_path(n_views, whole)
+    path, folds, sizes, scores = score_path(fits, n_views, whole)
     table = _path_table(fits, make_records, base, by_views, views, path, sizes, scores)
-    stored = StoredPath.of(fits.rows, path, folds, views, fits.scorer, make_records, n_factors)
+    stored = StoredPath.of(fits, path, folds, views, make_records, n_factors)
 
     first_row = 1 + len(fits.view_counts)
-    submodels = make_submodels(fits.fitted, path, sizes, scores, n_factors, first_row)
+    submodels = make_submodels(fits, path, sizes, scores, n_factors, first_row)
     on_path = len(submodels)
     whole_views = partial(_whole_views, fits, views, sizes, whole, n_factors, len(table) - 1)
     if isinstance(n_features, np.ndarray):
@@ -163,7 +167,6 @@ def _project_and_select(
     for row, record in enumerate(table):
         record["selected"] = row == chosen.row
 
-    inclusion, share = fits.fitted.inclusion()
     weights = fits.stacking.member_weights[0].tolist()
     members = fits.full.members
     return FitResult(
@@ -171,17 +174,14 @@ def _project_and_select(
         # Where the path has all features, its largest submodel has them.
         submodels=submodels[:on_path] if sizes.complete else submodels,
         n_features=sizes.total,
-        inclusion=inclusion,
-        share=share,
+        inclusion=fits.inclusion(),
         stacking=dict(zip(fits.full.names, weights, strict=True)),
         signal=signal,
         path=table,
         stored_path=stored,
-        cost_path=cost_records(
-            fits.rows, path, folds, sizes.columns, fits.scorer, make_records, table[0]
-        ),
+        cost_path=cost_records(fits, path, folds, sizes.columns, make_records, table[0]),
         factor_path=factor_path,
-        credible_sets=credible_sets(fits.data, fits.full, columns, fits.index),
+        credible_sets=credible_sets(fits.full, columns, fits.index),
         history=[
             {"event": name, "passes": passes(fits.problem.views), **record}
             for name, member in members.items()
@@ -192,7 +192,7 @@ def _project_and_select(
     )
 
 
-def _select_views(fits: FoldFits, scores: Scores, select: Select) -> tuple[int, Scores]:
+def _select_views(fits: FitContext, scores: Scores, select: Select) -> tuple[int, Scores]:
     """Return the number of views that are selected, and their scores.
 
     Held-out losses decide, from the scores of every number of views. All views are selected where
@@ -204,7 +204,30 @@ def _select_views(fits: FoldFits, scores: Scores, select: Select) -> tuple[int, 
     return fits.view_counts[at], scores[at : at + 1]
 
 
-def _select_factors(fits: FoldFits, n_factors: int | None) -> tuple[int, list[dict[str, Any]]]:
+def score_path(
+    fits: FitContext, n_views: int, whole: Scores
+) -> tuple[SubmodelPath, list[SubmodelPath], PathSizes, Scores]:
+    """Return the submodel path of the first views, its sizes, and their scores.
+
+    The path on all rows comes first, then those of the batches of folds. Scores of all features
+    of these views, which are `whole`, follow those of the sizes.
+    """
+    n_always = 0 if fits.data.always is None else int(fits.data.always.sum())
+    path = fits.full_path(n_views, max(SIZES) + n_always)
+    sizes = path_sizes(fits, path, fits.first_views(n_views))
+    folds = fits.fold_paths(n_views, max(sizes.scored, default=1))
+    if not sizes.scored:
+        return path, folds, sizes, whole
+
+    def job(b: int) -> tuple[Array, Array]:
+        return path_moments(fits.batches[b], folds[b], sizes.scored)
+
+    scores = fits.score(fits.each(job)).followed_by(whole)
+    fits.tell("submodels with fewer features are scored", 0.99)
+    return path, folds, sizes, scores
+
+
+def _select_factors(fits: FitContext, n_factors: int | None) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of latent factors, and the held-out losses that decided it.
 
     A number that is given is taken, up to one factor per output; with a single output there is one.
@@ -212,8 +235,7 @@ def _select_factors(fits: FoldFits, n_factors: int | None) -> tuple[int, list[di
     C = fits.T.shape[1]
     if n_factors is not None or C == 1:
         return C if n_factors is None else min(n_factors, C), []
-    stackings = [fits.stacking_of(b) for b in range(len(fits.batches))]
-    return select_factors(fits.scorer, fits.ensembles, stackings, fits.held_whole)
+    return select_factors(fits)
 
 
 def _select_size(sizes: PathSizes, scores: Scores, n_features: int | None, select: Select) -> int:
@@ -230,7 +252,7 @@ def _select_size(sizes: PathSizes, scores: Scores, n_features: int | None, selec
 
 
 def _whole_views(
-    fits: FoldFits,
+    fits: FitContext,
     views: Mask,
     sizes: PathSizes,
     whole: Scores,
@@ -246,12 +268,12 @@ def _whole_views(
     """
     if not selected and (sizes.complete or fits.data.grams is not None):
         return []
-    made = whole_views_submodel(fits.fitted, views, whole, n_factors, row, sizes.total)
+    made = whole_views_submodel(fits, views, whole, n_factors, row, sizes.total)
     return [made] if selected or not made.predictor.holds_training_rows else []
 
 
 def _select_per_view(
-    fits: FoldFits, stored: StoredPath, most: IntArray, row: int
+    fits: FitContext, stored: StoredPath, most: IntArray, row: int
 ) -> tuple[Submodel, IntArray, dict[str, Any]]:
     """Return the submodel with so many features of each view, its columns and its record.
 
@@ -264,10 +286,9 @@ def _select_per_view(
         levels = 1 if data.groups is None else int(np.bincount(data.groups).max())
         size = int(np.minimum(most, widths).sum()) * levels + n_always
         stored = StoredPath.of(
-            stored.rows,
+            fits,
             *fits.paths_of_size(size, most),
             np.ones(len(widths), dtype=bool),
-            stored.scorer,
             stored.make_records,
             stored.n_factors,
             size,
@@ -277,7 +298,7 @@ def _select_per_view(
 
 
 def _path_table(
-    fits: FoldFits,
+    fits: FitContext,
     make_records: MakeRecords,
     base: Scores,
     by_views: Scores,

@@ -113,6 +113,10 @@ that stay in the processor's cache are a third faster at 200 samples than those 
 once, and the time spent on calls is negligible from about ten folds on."""
 
 
+Fold = tuple[IntArray, IntArray]
+"""Training rows and held-out rows."""
+
+
 @dataclass(frozen=True)
 class EnsembleData:
     """Data of all rows that every fold uses: outcomes, candidates and Gram matrices."""
@@ -139,6 +143,7 @@ class EnsembleData:
 class FoldBatch:
     """Training rows, held-out rows and candidates of F folds, padded to equal number."""
 
+    data: EnsembleData
     rows: IntArray  # (F, n) training rows, and 1 where they are real and not padding
     counted: Array
     held: IntArray  # held, held_counted: (F, p); the same for held-out rows
@@ -148,10 +153,11 @@ class FoldBatch:
 
     @classmethod
     def of(
-        cls, folds: Sequence[tuple[IntArray, IntArray]], candidates: Sequence[IntArray]
+        cls, data: EnsembleData, folds: Sequence[Fold], candidates: Sequence[IntArray]
     ) -> FoldBatch:
         """Build the batch from training and held-out rows and the candidates of every fold."""
         return cls(
+            data,
             *_pad([train for train, _ in folds]),
             *_pad([held for _, held in folds]),
             *_pad(candidates),
@@ -165,56 +171,65 @@ class FoldBatch:
         """Number of training rows of each fold, (F,)."""
         return self.counted.sum(axis=1)
 
-    def owner(self, data: EnsembleData) -> IntArray:
+    def without_padding(self, values: Array) -> Array:
+        """Return held-out predictions (..., F, C, p) as (..., R, C), without padding."""
+        moved = np.moveaxis(values, -2, -1)  # (..., F, p, C)
+        return moved[..., self.held_counted > 0, :]
+
+    def owner(self) -> IntArray:
         """Return the view of each candidate, (F, L); the number of views for padding."""
-        return np.where(self.used > 0, data.owner[self.candidates], data.n_views)
+        return np.where(self.used > 0, self.data.owner[self.candidates], self.data.n_views)
 
-    def always(self, data: EnsembleData) -> Mask | None:
+    def always(self) -> Mask | None:
         """Return which candidates every submodel has, (F, L), or None."""
-        return None if data.always is None else data.always[self.candidates] & (self.used > 0)
+        return (
+            None
+            if self.data.always is None
+            else self.data.always[self.candidates] & (self.used > 0)
+        )
 
-    def costs(self, data: EnsembleData) -> EntryCosts | None:
+    def costs(self) -> EntryCosts | None:
         """Return what the candidates cost, (F, L), or None."""
-        return None if data.costs is None else data.costs.take(self.candidates)
+        return None if self.data.costs is None else self.data.costs.take(self.candidates)
 
-    def absent(self, data: EnsembleData) -> Array | None:
+    def absent(self) -> Array | None:
         """Return 1 where a view of a training row is missing, (F, n, M), or None."""
-        if data.absent is None:
+        if self.data.absent is None:
             return None
-        return data.absent[self.rows] * self.counted[:, :, None]
+        return self.data.absent[self.rows] * self.counted[:, :, None]
 
-    def held_absent(self, data: EnsembleData) -> Array | None:
+    def held_absent(self) -> Array | None:
         """Return 1 where a view of a held-out row is missing, (F, p, M), or None."""
-        return None if data.absent is None else data.absent[self.held]
+        return None if self.data.absent is None else self.data.absent[self.held]
 
-    def likelihood(self, data: EnsembleData) -> LogisticLikelihood | GaussianLikelihood:
+    def likelihood(self) -> LogisticLikelihood | GaussianLikelihood:
         """Return the likelihood of the training rows."""
-        kind = LogisticLikelihood if data.logistic else GaussianLikelihood
-        T, weight = (part[:, self.rows].swapaxes(0, 1) for part in (data.T, data.weight))
+        kind = LogisticLikelihood if self.data.logistic else GaussianLikelihood
+        T, weight = (part[:, self.rows].swapaxes(0, 1) for part in (self.data.T, self.data.weight))
         return kind(np.ascontiguousarray(T), weight * self.counted[:, None])
 
-    def candidate_cells(self, data: EnsembleData, rows: IntArray, counted: Array) -> Array:
+    def candidate_cells(self, rows: IntArray, counted: Array) -> Array:
         """Return cells of the candidates, (F, rows, L), zero where either is padding."""
-        cells = data.columns[rows[:, :, None], self.candidates[:, None, :]]
+        cells = self.data.columns[rows[:, :, None], self.candidates[:, None, :]]
         cells *= self.used[:, None, :]
         cells *= counted[:, :, None]
         return np.asarray(cells)
 
-    def candidate_design(self, data: EnsembleData, held: bool = True) -> ColumnDesign:
+    def candidate_design(self, held: bool = True) -> ColumnDesign:
         """Return the candidates as columns."""
-        X1 = with_ones(self.candidate_cells(data, self.rows, self.counted))
+        X1 = with_ones(self.candidate_cells(self.rows, self.counted))
         X1[:, :, 0] = self.counted
-        new = with_ones(self.candidate_cells(data, self.held, self.held_counted)) if held else None
-        return ColumnDesign(X1, self.owner(data), self.count, data.n_views, INTERCEPT_VAR, new)
+        new = with_ones(self.candidate_cells(self.held, self.held_counted)) if held else None
+        return ColumnDesign(X1, self.owner(), self.count, self.data.n_views, INTERCEPT_VAR, new)
 
-    def gram_design(self, data: EnsembleData) -> GramDesign:
+    def gram_design(self) -> GramDesign:
         """Return all features through the Gram matrices of their views."""
-        assert data.grams is not None
+        assert self.data.grams is not None
         at, real = self.rows, self.counted[:, None, :, None]
-        grams = data.grams[:, at[:, :, None], at[:, None, :]].swapaxes(0, 1)
+        grams = self.data.grams[:, at[:, :, None], at[:, None, :]].swapaxes(0, 1)
         grams = np.ascontiguousarray(grams) * real * real.swapaxes(2, 3)
-        cross = data.grams[:, self.held[:, :, None], at[:, None, :]].swapaxes(0, 1)
-        own = data.grams[:, self.held, self.held].swapaxes(0, 1)
+        cross = self.data.grams[:, self.held[:, :, None], at[:, None, :]].swapaxes(0, 1)
+        own = self.data.grams[:, self.held, self.held].swapaxes(0, 1)
         return GramDesign(
             grams,
             self.count,

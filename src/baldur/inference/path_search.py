@@ -27,7 +27,6 @@ from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble_members import Designs, Ensemble, held_moments, mixture
 from baldur.inference.entry_costs import CostOrder, EntryCosts
-from baldur.inference.inner_folds import EnsembleData
 from baldur.inference.predictive import calibrated_moments
 from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
@@ -409,16 +408,16 @@ def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
 
 
 def view_moments(
-    data: EnsembleData, ensemble: Ensemble, stacking: Stacking, counts: Sequence[int]
+    ensemble: Ensemble, stacking: Stacking, counts: Sequence[int]
 ) -> tuple[Array, Array]:
     """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p)."""
     weights = ensemble.point_weights(stacking.shares)
-    order, held_absent = ensemble.view_order(), ensemble.batch.held_absent(data)
-    fewer = [count for count in counts if count < data.n_views]
+    order, held_absent = ensemble.view_order(), ensemble.batch.held_absent()
+    fewer = [count for count in counts if count < len(order[0])]
     means = np.repeat(ensemble.held_mean[None], len(counts), axis=0)  # (V, J, F, C, p)
     variances = np.repeat(ensemble.held_var[None], len(counts), axis=0)
     if fewer:
-        designs = Designs.of(data, ensemble.batch)
+        designs = Designs.of(ensemble.batch)
         for j, at in ensemble.used(weights):
             folds = ensemble.points[j].folds[at]
             lacking = None if held_absent is None else held_absent[folds]

@@ -19,10 +19,10 @@ import numpy as np
 from scipy import linalg
 
 from baldur.core.types import IntArray, Mask
-from baldur.inference.final_predictor import TrainingRows, submodel_predictor
-from baldur.inference.inner_folds import EnsembleData, FoldBatch
+from baldur.inference.final_predictor import submodel_predictor
+from baldur.inference.fit_context import FitContext
+from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.path_search import Basis
-from baldur.inference.selection import HeldOutScorer
 from baldur.inference.shared_factors import share_factors
 from baldur.inference.submodel_path import (
     SIZES,
@@ -100,8 +100,9 @@ class _Columns:
     always: Mask
 
     @classmethod
-    def of(cls, data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int) -> _Columns:
+    def of(cls, batch: FoldBatch, path: SubmodelPath, fold: int) -> _Columns:
         """Look up the columns of the path of one fold."""
+        data = batch.data
         length = path.basis.length[fold]
         columns = batch.candidates[fold][path.basis.order[fold, :length]]
         numbers = columns if data.groups is None else data.groups[columns]
@@ -133,23 +134,21 @@ class _Columns:
 class StoredPath:
     """A submodel path on all rows and in every inner fold, cut to its first columns."""
 
-    rows: TrainingRows
+    fit: FitContext
     path: SubmodelPath  # on all rows
     folds: Sequence[tuple[FoldBatch, SubmodelPath]]  # (FoldBatch, SubmodelPath)
     views: Mask  # (M,); views whose features the path may have
     complete: bool  # whether nothing was cut off
-    scorer: HeldOutScorer
     make_records: MakeRecords
     n_factors: int  # latent factors behind several outputs
 
     @classmethod
     def of(
         cls,
-        rows: TrainingRows,
+        fit: FitContext,
         path: SubmodelPath,
         folds: Sequence[SubmodelPath],
         views: Mask,
-        scorer: HeldOutScorer,
         make_records: MakeRecords,
         n_factors: int,
         limit: int = STORED,
@@ -158,25 +157,25 @@ class StoredPath:
         cut = first_columns(path, limit)
         in_folds = [
             (batch, first_columns(own, limit))
-            for batch, own in zip(scorer.batches, folds, strict=True)
+            for batch, own in zip(fit.batches, folds, strict=True)
         ]
         complete = bool(cut.basis.length[0] == path.basis.length[0] < max(SIZES))
-        return cls(rows, cut, in_folds, views, complete, scorer, make_records, n_factors)
+        return cls(fit, cut, in_folds, views, complete, make_records, n_factors)
 
     def available(self) -> IntArray:
         """Return how many features of each view the path has on all rows, (M,)."""
-        columns = _Columns.of(self.rows.data, self.rows.everyone, self.path, 0)
+        columns = _Columns.of(self.fit.everyone, self.path, 0)
         return columns.counts(len(self.views))
 
     def missing(self, most: IntArray) -> IntArray:
         """Return the views that have more features than the path has, although asked for."""
-        wanted = np.minimum(most, self.rows.problem.n_features)
+        wanted = np.minimum(most, self.fit.problem.n_features)
         enough = (wanted <= self.available()) | (self.views & self.complete)
         return np.flatnonzero(~enough & (most > 0))
 
     def first_of_views(self, most: IntArray) -> IntArray:
         """Return the candidates, on all rows, that `submodel` selects, in the order of the path."""
-        columns = _Columns.of(self.rows.data, self.rows.everyone, self.path, 0)
+        columns = _Columns.of(self.fit.everyone, self.path, 0)
         return self.path.basis.order[0, columns.first_of_views(most)]
 
     def submodel(self, most: IntArray, row: int) -> tuple[Submodel, dict[str, Any]]:
@@ -184,23 +183,20 @@ class StoredPath:
 
         Shapes: most (M,).
         """
-        data = self.rows.data
         found = []
         for batch, path in self.folds:
-            places = [
-                _Columns.of(data, batch, path, f).first_of_views(most) for f in range(len(batch))
-            ]
+            places = [_Columns.of(batch, path, f).first_of_views(most) for f in range(len(batch))]
             own = with_columns(path, places)
-            found.append(moments_at(data, batch, own, own.basis.length[None]))
-        scores = self.scorer.score(found)
-        columns = _Columns.of(data, self.rows.everyone, self.path, 0)
+            found.append(moments_at(batch, own, own.basis.length[None]))
+        scores = self.fit.score(found)
+        columns = _Columns.of(self.fit.everyone, self.path, 0)
         path = with_columns(self.path, [columns.first_of_views(most)])
         size = int(path.basis.length[0])
-        predictor, index = submodel_predictor(self.rows, path, size, scores)
-        predictor = share_factors(predictor, self.rows.problem.views, self.n_factors)
-        chosen = _Columns.of(data, self.rows.everyone, path, 0)
+        predictor, index = submodel_predictor(self.fit, path, size, scores)
+        predictor = share_factors(predictor, self.fit.problem.views, self.n_factors)
+        chosen = _Columns.of(self.fit.everyone, path, 0)
         count = int(chosen.counts(len(self.views)).sum())
         n_views = len(np.unique(chosen.owner))
-        enters = entering_columns(path.basis.order[0], [size], self.rows.index)
+        enters = entering_columns(path.basis.order[0], [size], self.fit.index)
         (record,) = self.make_records("per view", [n_views], [size], scores, enters)
         return Submodel(count, predictor, index, row), {**record, "selected": True}

@@ -10,13 +10,11 @@ the ensemble itself is beaten, as where few features carry all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
 
 from baldur.core.types import Array, IntArray, Mask
-from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.predictive import Task, integrate_left_out, score_and_slopes
 from baldur.inference.stacking import accuracies
 
@@ -177,49 +175,3 @@ def mean_losses(mean: Array, var: Array, row: IntArray, T: Array, task: Task) ->
     flat = losses.reshape(-1, len(row))
     total = np.stack([np.bincount(row, loss, minlength=len(T)) for loss in flat])
     return np.asarray(total / times).reshape(*losses.shape[:-1], len(T))
-
-
-def without_padding(batch: FoldBatch, values: Array) -> Array:
-    """Return predictions (..., F, C, p) of a batch as (..., R, C), without padding."""
-    moved = np.moveaxis(values, -2, -1)  # (..., F, p, C)
-    return moved[..., batch.held_counted > 0, :]
-
-
-@dataclass(frozen=True)
-class HeldOutScorer:
-    """What submodels are scored against: the ensemble's predictions and the outcomes."""
-
-    batches: Sequence[FoldBatch]
-    whole_mean: Array  # whole_mean, whole_var: (R, C); held-out moments of the ensemble
-    whole_var: Array
-    slope: float  # the calibration slope
-    row: IntArray  # (R,); the row that each prediction is for
-    T: Array  # T, weight: (N, C); and (N,) arrays, outcomes and weights of the rows
-    weight: Array
-    task: Task
-
-    def gather(self, found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-        """Return moments (V, F, C, p) of all batches side by side, each (V, R, C)."""
-        mean, var = (
-            np.concatenate(
-                [without_padding(b, part) for b, part in zip(self.batches, parts, strict=True)],
-                axis=1,
-            )
-            for parts in zip(*found, strict=True)
-        )
-        return mean, var
-
-    def score(self, found: Sequence[tuple[Array, Array]]) -> Scores:
-        """Score V submodels by their held-out moments (V, F, C, p) in every batch."""
-        mean, var = self.gather(found)
-        return score_submodels(
-            mean,
-            var,
-            self.whole_mean,
-            self.whole_var,
-            slope=self.slope,
-            row=self.row,
-            T=self.T,
-            weight=self.weight,
-            task=self.task,
-        )

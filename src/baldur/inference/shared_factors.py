@@ -29,11 +29,10 @@ from typing import Any
 import numpy as np
 
 from baldur.core.types import Array
-from baldur.inference.ensemble_members import Ensemble
+from baldur.inference.fit_context import FitContext
 from baldur.inference.gaussians import Views
 from baldur.inference.predictor import Predictor, SharedFactors, mean_squares
-from baldur.inference.selection import HeldOutScorer, mean_losses, paired_gap
-from baldur.inference.stacking import Stacking
+from baldur.inference.selection import mean_losses, paired_gap
 
 RANKS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)
 """Numbers of factors that are scored, besides one per output."""
@@ -133,27 +132,20 @@ def share_factors(predictor: Predictor, views: Views, n_factors: int) -> Predict
     return made
 
 
-def select_factors(
-    scorer: HeldOutScorer,
-    ensembles: Sequence[Ensemble],
-    stackings: Sequence[Stacking],
-    held: Sequence[tuple[Array, Array]],
-) -> tuple[int, list[dict[str, Any]]]:
-    """Return the number of latent factors, and the held-out losses that decided it.
-
-    Shapes: held (mean, var).
-    """
-    weight, noisy = scorer.weight, scorer.task == "regression"
-    ranks, found = ranks_to_score(scorer.T.shape[1]), []
-    parts = zip(scorer.batches, ensembles, stackings, held, strict=True)
-    for batch, ensemble, stacking, moments in parts:
+def select_factors(fit: FitContext) -> tuple[int, list[dict[str, Any]]]:
+    """Return the number of latent factors, and the held-out losses that decided it."""
+    weight, noisy = fit.weight, fit.task == "regression"
+    ranks, found = ranks_to_score(fit.T.shape[1]), []
+    parts = zip(fit.batches, fit.ensembles, fit.held_whole, strict=True)
+    for b, (batch, ensemble, moments) in enumerate(parts):
+        stacking = fit.stacking_of(b)
         weights = ensemble.point_weights(stacking.shares)
         pooled = np.einsum("jfc,jfcn->fcn", weights, ensemble.mean)
         base = ensemble.base_logit[..., None]
         eta = base + stacking.slope[:, None, None] * (pooled - base)
         directions = principal_directions(eta, batch.counted)
         found.append(rank_moments(*directions, *moments, ranks, noisy=noisy))
-    losses = mean_losses(*scorer.gather(found), scorer.row, scorer.T, scorer.task)
+    losses = mean_losses(*fit.gather(found), fit.row, fit.T, fit.task)
     total = losses @ weight
     at = select_rank(losses, weight)
     records = []

@@ -32,7 +32,7 @@ from baldur.inference.ensemble_members import (
     noise_variance,
     over_candidates,
 )
-from baldur.inference.inner_folds import EnsembleData, FoldBatch
+from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.path_search import Basis, first_views, restricted, search
 from baldur.inference.predictive import Task, pooled_weights
 from baldur.inference.selection import Scores, paired_gap
@@ -67,7 +67,6 @@ class SubmodelPath:
 
 
 def make_path(
-    data: EnsembleData,
     ensemble: Ensemble,
     stacking: Stacking,
     n_views: int,
@@ -79,8 +78,8 @@ def make_path(
 
     `most` is the largest number of features of each view, (M,), or None.
     """
-    batch = ensemble.batch
-    designs = Designs.of(data, batch, held=False)
+    batch, data = ensemble.batch, ensemble.batch.data
+    designs = Designs.of(batch, held=False)
     views = first_views(ensemble.view_order(), n_views)
     X = designs.candidates.X1[:, :, 1:]
     owner = designs.candidates.owner
@@ -112,7 +111,7 @@ def make_path(
         noise[folds] += final[j, folds] * noise_variance(q.noise, (len(folds), C))
         found.append((j, folds, q, s, columns))
     eta, spread = mixture(mean, var, first[..., None])
-    likelihood = batch.likelihood(data)
+    likelihood = batch.likelihood()
     H = likelihood.weight.copy()
     if task != "regression":
         p = logistic_rates(eta, spread).rate
@@ -127,10 +126,10 @@ def make_path(
         allowed=allowed,
         count=batch.count,
         groups=groups,
-        always=batch.always(data),
+        always=batch.always(),
         owner=owner,
         most=most,
-        costs=batch.costs(data),
+        costs=batch.costs(),
     )
     projection = _Projection(basis, X, J)
     for j, folds, q, s, columns in found:
@@ -245,28 +244,24 @@ class _Projection:
         return mean, np.matmul(np.matmul(lower, cov), lower.swapaxes(2, 3))
 
 
-def path_moments(
-    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, sizes: Sequence[int]
-) -> tuple[Array, Array]:
+def path_moments(batch: FoldBatch, path: SubmodelPath, sizes: Sequence[int]) -> tuple[Array, Array]:
     """Return held-out moments with the first k features, for every k of `sizes`, (S, F, C, p).
 
     A group that k would cut is taken whole.
     """
     folds = range(len(batch))
     at = np.array([[path.basis.whole_groups(f, size) for f in folds] for size in sizes])
-    return moments_at(data, batch, path, at)
+    return moments_at(batch, path, at)
 
 
-def moments_at(
-    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, at: IntArray
-) -> tuple[Array, Array]:
+def moments_at(batch: FoldBatch, path: SubmodelPath, at: IntArray) -> tuple[Array, Array]:
     """Return held-out moments with the first features of every fold, (S, F, C, p).
 
     `at` (S, F) are their numbers. The variance with k features is that with k - 1 plus
     a_k (2 sum_{i<k} Z_ki a_i + Z_kk a_k). Noise is included.
     """
     basis = path.basis
-    cells = batch.candidate_cells(data, batch.held, batch.held_counted)
+    cells = batch.candidate_cells(batch.held, batch.held_counted)
     rows = with_ones(np.take_along_axis(cells, basis.order[:, None, :], axis=2))
     A = np.matmul(rows[:, None], basis.R_inverse)  # (F, C, p, K + 1)
     means = np.cumsum(A * path.mean[:, :, None, :], axis=-1)
@@ -276,22 +271,23 @@ def moments_at(
     F = len(batch)
     mean = np.stack([means[np.arange(F), :, :, k] for k in at])
     var = np.maximum(np.stack([spread[np.arange(F), :, :, k] for k in at]), 1e-12)
-    absent = batch.held_absent(data)
+    absent = batch.held_absent()
     if absent is not None:
         for f in np.flatnonzero(absent.any(axis=(1, 2))):
             for i, k in enumerate(at[:, f]):
-                _, lacking = submodel_signal(data, batch, path, int(f), int(k))
+                _, lacking = submodel_signal(batch, path, int(f), int(k))
                 var[i, f] += np.einsum("pm,mc->cp", absent[f], lacking)
     return mean, var + path.noise[..., None]
 
 
 def submodel_signal(
-    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int, size: int
+    batch: FoldBatch, path: SubmodelPath, fold: int, size: int
 ) -> tuple[Array, Array]:
     """Return the mean square of each view's part with the first features, (M, C).
 
     And its variance for a row in which the view is missing, with the uncertainty of the weights.
     """
+    data = batch.data
     chosen = batch.candidates[fold][path.basis.order[fold, :size]]
     real = batch.counted[fold] > 0
     rows = batch.rows[fold][real]

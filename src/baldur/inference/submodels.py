@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 
 from baldur.core.types import Array, Index, IntArray, Mask
-from baldur.inference.final_predictor import (
-    FittedEnsemble,
-    TrainingRows,
-    submodel_predictor,
-    whole_view_predictor,
-)
+from baldur.inference.final_predictor import submodel_predictor, whole_view_predictor
+from baldur.inference.fit_context import FitContext
 from baldur.inference.gaussians import WeightGaussian
-from baldur.inference.inner_folds import EnsembleData, FoldBatch
+from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.predictor import Predictor
 from baldur.inference.screening import Problem
-from baldur.inference.selection import HeldOutScorer, Scores
+from baldur.inference.selection import Scores
 from baldur.inference.shared_factors import share_factors
 from baldur.inference.submodel_path import (
     SIZES,
@@ -44,48 +40,47 @@ def last_before_payments(paid: Array) -> list[int]:
     return [*ends[:MOST_PAYMENTS].tolist(), *([len(paid)] if len(paid) else [])]
 
 
-def cost_along(data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int) -> Array | None:
+def cost_along(batch: FoldBatch, path: SubmodelPath, fold: int) -> Array | None:
     """Return the cost so far after each column of the path of a fold; None without costs."""
-    if data.costs is None:
-        return None
-    return data.costs.along(*_path_columns(data, batch, path, fold))
+    costs = batch.data.costs
+    return None if costs is None else costs.along(*_path_columns(batch, path, fold))
 
 
 def _path_columns(
-    data: EnsembleData, batch: FoldBatch, path: SubmodelPath, fold: int
+    batch: FoldBatch, path: SubmodelPath, fold: int
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return the columns of the path of a fold, and view and feature of all columns."""
+    data = batch.data
     columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
     numbers = np.arange(len(data.owner)) if data.groups is None else data.groups
     return columns, data.owner, numbers
 
 
 def cost_records(
-    rows: TrainingRows,
+    fit: FitContext,
     path: SubmodelPath,
     folds: Sequence[SubmodelPath],
     sizes: Sequence[int],
-    scorer: HeldOutScorer,
     make_records: MakeRecords,
     base: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return a record for every cost along the path; each fold spends at most as much."""
-    data, everyone = rows.data, rows.everyone
-    paid = cost_along(data, everyone, path, 0)
+    data, everyone = fit.data, fit.everyone
+    paid = cost_along(everyone, path, 0)
     if data.costs is None or paid is None or not sizes:
         return []
     columns, cost = cost_levels(paid, sizes)
     found = []
-    for batch, own in zip(scorer.batches, folds, strict=True):
-        spent = [cost_along(data, batch, own, f) for f in range(len(batch))]
+    for batch, own in zip(fit.batches, folds, strict=True):
+        spent = [cost_along(batch, own, f) for f in range(len(batch))]
         at = prefixes_within(spent, own.basis.ends, cost)
-        found.append(moments_at(data, batch, own, at))
+        found.append(moments_at(batch, own, at))
     order = path.basis.order[0]
     owner = data.owner[everyone.candidates[0][order]]
     n_views = [len(np.unique(owner[:k])) for k in columns]
-    enters = entering_columns(order, columns, rows.index)
-    records = make_records("cost", n_views, columns, scorer.score(found), enters)
-    payments = data.costs.payments(*_path_columns(data, everyone, path, 0))
+    enters = entering_columns(order, columns, fit.index)
+    records = make_records("cost", n_views, columns, fit.score(found), enters)
+    payments = data.costs.payments(*_path_columns(everyone, path, 0))
     orders = paid_measurements(*payments, columns, records)
     return [
         {"cost": 0.0, "orders": [], **base},
@@ -185,7 +180,7 @@ def column_masks(submodel: Submodel) -> list[Mask]:
     return masks
 
 
-def path_sizes(rows: TrainingRows, path: SubmodelPath, views: Mask) -> PathSizes:
+def path_sizes(fit: FitContext, path: SubmodelPath, views: Mask) -> PathSizes:
     """Return the sizes of the submodel path of some views.
 
     These are `SIZES` (of those that a group makes one, the largest), every number of features up to
@@ -195,9 +190,9 @@ def path_sizes(rows: TrainingRows, path: SubmodelPath, views: Mask) -> PathSizes
     Shapes: views (M,).
     """
     basis = path.basis
-    width, n_features = count_columns(rows.problem, views), count_features(rows.problem, views)
+    width, n_features = count_columns(fit.problem, views), count_features(fit.problem, views)
     longest = int(basis.length[0])
-    necessary = rows.everyone.always(rows.data)
+    necessary = fit.everyone.always()
     always = 0 if necessary is None else int(necessary[0, basis.order[0, :longest]].sum())
     grid = [always + size for size in ((0, *SIZES) if always else SIZES)]
     grid = [size for size in grid if size <= longest and size < width]
@@ -207,7 +202,7 @@ def path_sizes(rows: TrainingRows, path: SubmodelPath, views: Mask) -> PathSizes
     free = int(np.searchsorted(ends, always, side="right"))  # features that do not count
     for size in [*ends[free : free + EVERY_SIZE], *(ends[-1:] if len(ends) == n_features else [])]:
         by_columns.setdefault(int(size), int(size))
-    paid = cost_along(rows.data, rows.everyone, path, 0)
+    paid = cost_along(fit.everyone, path, 0)
     if paid is not None:
         for size in last_before_payments(paid):
             by_columns.setdefault(size, size)
@@ -228,7 +223,7 @@ def largest_within(counts: Sequence[int], n_features: int) -> int:
     return int(np.searchsorted(counts, n_features, side="right")) - 1
 
 
-def base_rate_predictor(fit: FittedEnsemble) -> Predictor:
+def base_rate_predictor(fit: FitContext) -> Predictor:
     """Return the predictor without features, which predicts the base rate for every row."""
     base = fit.full.base_logit[0]
     C, M = len(base), len(fit.problem.widths)
@@ -240,7 +235,7 @@ def base_rate_predictor(fit: FittedEnsemble) -> Predictor:
 
 
 def make_submodels(
-    fit: FittedEnsemble,
+    fit: FitContext,
     path: SubmodelPath,
     sizes: PathSizes,
     steps: Scores,
@@ -248,7 +243,7 @@ def make_submodels(
     first_row: int,
 ) -> list[Submodel]:
     """Return the base rate and the submodel of every size, from small to large."""
-    paid = cost_along(fit.data, fit.everyone, path, 0)
+    paid = cost_along(fit.everyone, path, 0)
     base = base_rate_predictor(fit)
     made = [Submodel(0, base, base.blocks[0].entering(base.widths), 0)]
     for place, (columns, count) in enumerate(zip(sizes.columns, sizes.n_features, strict=True)):
@@ -260,7 +255,7 @@ def make_submodels(
 
 
 def whole_views_submodel(
-    fit: FittedEnsemble, views: Mask, whole: Scores, n_factors: int, row: int, n_features: int
+    fit: FitContext, views: Mask, whole: Scores, n_factors: int, row: int, n_features: int
 ) -> Submodel:
     """Return the submodel with all features of some views (M,); see `make_submodels`.
 

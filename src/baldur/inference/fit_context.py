@@ -1,4 +1,8 @@
-"""FoldFits: the ensemble on all rows and in every inner fold, and scores on held-out rows."""
+"""The context of a fit: its problem, rows, folds and ensembles, and the scoring of submodels.
+
+Every later step of a fit reads this one object. The ensemble is fitted on all rows and in every
+inner fold, and submodels are scored by their predictions for the rows that a fold holds out.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +14,22 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from baldur.core.types import Array, Index, IntArray, Mask
-from baldur.inference.ensemble_members import Ensemble, fit_ensemble
-from baldur.inference.final_predictor import FittedEnsemble, TrainingRows
-from baldur.inference.inner_folds import EnsembleData, FoldBatch, folds_at_once
+from baldur.inference.ensemble_members import Ensemble, fit_ensemble, over_candidates
+from baldur.inference.inner_folds import EnsembleData, Fold, FoldBatch, folds_at_once
 from baldur.inference.path_search import first_views, view_moments
 from baldur.inference.predictive import Task
 from baldur.inference.screening import Problem
-from baldur.inference.selection import HeldOutScorer, Scores, mean_losses, without_padding
+from baldur.inference.selection import Scores, mean_losses, score_submodels
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
-from baldur.inference.submodel_path import SIZES, SubmodelPath, make_path, path_moments
-from baldur.inference.submodels import PathSizes, path_sizes
+from baldur.inference.submodel_path import SubmodelPath, make_path
 
-Fold = tuple[IntArray, IntArray]
 Watcher = Callable[[dict[str, Any]], None]
 
 VIEW_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Numbers of views at which the ensemble is scored, besides all of them."""
 
 
-class FoldFits:
+class FitContext:
     """The ensemble on all rows and in batches of inner folds, stacked and scored.
 
     `fit_ensembles`, `stack` and `score_views` are called once, in this order; each sets what the
@@ -36,6 +37,13 @@ class FoldFits:
 
     Shapes: folds (training rows, held-out rows), weight (N,), held_whole (mean, var).
     """
+
+    full: Ensemble  # on all rows
+    ensembles: list[Ensemble]  # in the folds of each batch
+    stacking: Stacking  # learned on all held-out rows
+    without: Stacking  # for each fold, learned without its held-out rows
+    held_whole: list[tuple[Array, Array]]  # held-out moments of the ensemble in each batch
+    whole: tuple[Array, Array]  # the same side by side, without padding, (R, C)
 
     def __init__(
         self,
@@ -55,38 +63,28 @@ class FoldFits:
         M = len(problem.views)
         self.view_counts = [n for n in VIEW_COUNTS if n < M] + [M]
         nobody = np.zeros(0, dtype=np.intp)
-        self.everyone = FoldBatch.of([(np.arange(problem.n_samples), nobody)], places[-1:])
+        self.everyone = FoldBatch.of(data, [(np.arange(problem.n_samples), nobody)], places[-1:])
         step = folds_at_once(data, max(len(train) for train, _ in folds), len(places[0]))
         self.starts = list(range(0, len(folds), step))
         self.batches = [
-            FoldBatch.of(folds[at : at + step], places[:-1][at : at + step]) for at in self.starts
+            FoldBatch.of(data, folds[at : at + step], places[:-1][at : at + step])
+            for at in self.starts
         ]
         self.held_rows = [held for _, held in folds]
         self.row = np.concatenate([batch.held[batch.held_counted > 0] for batch in self.batches])
-
-    @property
-    def rows(self) -> TrainingRows:
-        """All training rows, without the ensemble."""
-        return TrainingRows(self.problem, self.data, self.index, self.everyone)
-
-    @property
-    def fitted(self) -> FittedEnsemble:
-        """The stacked ensemble on all rows."""
-        return FittedEnsemble(
-            self.problem, self.data, self.index, self.everyone, self.full, self.stacking
-        )
 
     def stacking_of(self, b: int) -> Stacking:
         """Return the stacking weights of the folds of a batch, each without its held-out rows."""
         start = self.starts[b]
         return self.without.take(slice(start, start + len(self.batches[b])))
 
-    def _each(self, job: Callable[[int], Any]) -> list[Any]:
+    def each(self, job: Callable[[int], Any]) -> list[Any]:
         """Return the results of a function for every batch of folds, in order."""
         jobs = (delayed(job)(b) for b in range(len(self.batches)))
         return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
 
-    def _tell(self, event: str, done: float) -> None:
+    def tell(self, event: str, done: float) -> None:
+        """Report an event, and which part of the fit is done."""
         if self.watch is not None:
             self.watch({"event": event, "done": done})
 
@@ -95,19 +93,19 @@ class FoldFits:
     def fit_ensembles(self, members: Sequence[str], max_iter: int) -> None:
         """Fit the members on all rows and in every fold, with at most so many iterations each."""
         settings: dict[str, Any] = {"members": members, "max_iter": max_iter}
-        self.full = fit_ensemble(self.data, self.everyone, **settings)
+        self.full = fit_ensemble(self.everyone, **settings)
         # Parts of the work, measured from 100 x 220 to 400 x 20,020: all samples take 4 to 16 % of
         # the time, inner folds 50 to 70 %, submodels of fewer views or features 10 to 18 % each.
-        self._tell("the ensemble is fitted on all samples", 0.08)
+        self.tell("the ensemble is fitted on all samples", 0.08)
         fitted, total = count(1), len(self.batches)
 
         def job(b: int) -> Ensemble:
-            found = fit_ensemble(self.data, self.batches[b], **settings)
+            found = fit_ensemble(self.batches[b], **settings)
             k = next(fitted)
-            self._tell(f"{k} of {total} batches of inner folds are fitted", 0.08 + 0.62 * k / total)
+            self.tell(f"{k} of {total} batches of inner folds are fitted", 0.08 + 0.62 * k / total)
             return found
 
-        self.ensembles = self._each(job)
+        self.ensembles = self.each(job)
 
     def stack(self) -> None:
         """Learn the stacking weights, with and without the held-out rows of each fold."""
@@ -144,58 +142,19 @@ class FoldFits:
 
     def score_views(self) -> Scores:
         """Return the scores of the ensemble on its first views, for every number of views."""
-        found = self._each(
-            lambda b: view_moments(
-                self.data, self.ensembles[b], self.stacking_of(b), self.view_counts
-            )
+        found = self.each(
+            lambda b: view_moments(self.ensembles[b], self.stacking_of(b), self.view_counts)
         )
         self.held_whole = [(mean[-1], var[-1]) for mean, var in found]
-        whole_mean, whole_var = (
-            np.concatenate(
-                [without_padding(b, part) for b, part in zip(self.batches, parts, strict=True)]
-            )
-            for parts in zip(*self.held_whole, strict=True)
-        )
-        slope = float(self.stacking.slope[0])
-        self.scorer = HeldOutScorer(
-            self.batches,
-            whole_mean,
-            whole_var,
-            slope,
-            self.row,
-            self.T,
-            self.weight,
-            self.task,
-        )
-        scores = self.scorer.score(found)
-        self._tell("submodels with fewer views are scored", 0.85)
+        mean, var = self.gather([(m[None], v[None]) for m, v in self.held_whole])
+        self.whole = mean[0], var[0]
+        scores = self.score(found)
+        self.tell("submodels with fewer views are scored", 0.85)
         return scores
 
     def first_views(self, n_views: int) -> Mask:
         """Return which views the first ones on all rows are, (M,)."""
         return first_views(self.full.view_order(), n_views)[0]
-
-    def score_path(
-        self, n_views: int, whole: Scores
-    ) -> tuple[SubmodelPath, list[SubmodelPath], PathSizes, Scores]:
-        """Return the submodel path of the first views, its sizes, and their scores.
-
-        The path on all rows comes first, then those of the batches of folds. Scores of all features
-        of these views, which are `whole`, follow those of the sizes.
-        """
-        n_always = 0 if self.data.always is None else int(self.data.always.sum())
-        path = self._full_path(n_views, max(SIZES) + n_always)
-        sizes = path_sizes(self.rows, path, self.first_views(n_views))
-        folds = self._fold_paths(n_views, max(sizes.scored, default=1))
-        if not sizes.scored:
-            return path, folds, sizes, whole
-
-        def job(b: int) -> tuple[Array, Array]:
-            return path_moments(self.data, self.batches[b], folds[b], sizes.scored)
-
-        scores = self.scorer.score(self._each(job)).followed_by(whole)
-        self._tell("submodels with fewer features are scored", 0.99)
-        return path, folds, sizes, scores
 
     def paths_of_size(self, size: int, most: IntArray) -> tuple[SubmodelPath, list[SubmodelPath]]:
         """Return paths of so many columns over all views, on all rows and in every batch of folds.
@@ -203,19 +162,86 @@ class FoldFits:
         `most` (M,) is the largest number of features of each view.
         """
         M = len(self.problem.views)
-        return self._full_path(M, size, most), self._fold_paths(M, size, most)
+        return self.full_path(M, size, most), self.fold_paths(M, size, most)
 
-    def _full_path(self, n_views: int, size: int, most: IntArray | None = None) -> SubmodelPath:
+    def full_path(self, n_views: int, size: int, most: IntArray | None = None) -> SubmodelPath:
         """Return the submodel path on all rows."""
-        return make_path(self.data, self.full, self.stacking, n_views, size, self.task, most)
+        return make_path(self.full, self.stacking, n_views, size, self.task, most)
 
-    def _fold_paths(
+    def fold_paths(
         self, n_views: int, size: int, most: IntArray | None = None
     ) -> list[SubmodelPath]:
         """Return the submodel paths of all inner folds, one object per batch."""
 
         def job(b: int) -> SubmodelPath:
             ensemble, stacking = self.ensembles[b], self.stacking_of(b)
-            return make_path(self.data, ensemble, stacking, n_views, size, self.task, most)
+            return make_path(ensemble, stacking, n_views, size, self.task, most)
 
-        return self._each(job)
+        return self.each(job)
+
+    def gather(self, moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+        """Return moments (V, F, C, p) of all batches side by side, each (V, R, C)."""
+        mean, var = (
+            np.concatenate(
+                [b.without_padding(part) for b, part in zip(self.batches, parts, strict=True)],
+                axis=1,
+            )
+            for parts in zip(*moments, strict=True)
+        )
+        return mean, var
+
+    def score(self, moments: Sequence[tuple[Array, Array]]) -> Scores:
+        """Score V submodels by their held-out moments (V, F, C, p) in every batch."""
+        return score_submodels(
+            *self.gather(moments),
+            *self.whole,
+            slope=float(self.stacking.slope[0]),
+            row=self.row,
+            T=self.T,
+            weight=self.weight,
+            task=self.task,
+        )
+
+    # -- what is known of the features -----------------------------------------------------
+
+    def inclusion(self) -> list[Array]:
+        """Average inclusion probabilities over the spike-and-slab members.
+
+        Without such a member, over all: a dense member includes every feature, and a screened one
+        those that it has.
+        """
+        shares = self.stacking.shares[0]
+        pairs = zip(shares, self.full.members.values(), strict=True)
+        found = [(w, m.spike_slab) for w, m in pairs if m.spike_slab is not None]
+        if not found:
+            return self._included()
+        total = sum(w for w, _ in found)
+        rho = sum(w / total * learned.rho[0] for w, learned in found)
+        parts = np.split(np.asarray(rho), np.cumsum([len(i) for i in self.index])[:-1])
+        inclusion = [np.zeros(D) for D in self.problem.widths]
+        for full, columns, part in zip(inclusion, self.index, parts, strict=True):
+            full[columns] = part
+        return inclusion
+
+    def _included(self) -> list[Array]:
+        """Return the stacking weight of the members that have each feature, per view."""
+        ensemble = self.full
+        found = [np.zeros(D) for D in self.problem.widths]
+        edges = np.cumsum([len(columns) for columns in self.index])[:-1]
+        for k, weight in enumerate(self.stacking.shares[0]):
+            point = ensemble.points[int(np.flatnonzero(ensemble.member_of == k)[0])]
+            if point.selects:
+                s = point.q.s
+                if point.columns is not None:
+                    s = over_candidates(s, point.columns, sum(map(len, self.index)))
+                has = np.split(s[0].any(axis=0), edges)
+                for full, columns, part in zip(found, self.index, has, strict=True):
+                    full[columns] += weight * part
+            else:
+                for full in found:
+                    full += weight
+        return [np.minimum(full, 1.0) for full in found]
+
+    def release(self) -> None:
+        """Free the ensembles, which submodels of a path that is made do not need."""
+        del self.full, self.ensembles, self.held_whole
