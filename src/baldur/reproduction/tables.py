@@ -16,11 +16,16 @@ from scipy.stats import rankdata
 from baldur import plots
 from baldur.report.formatting import count, listed, number, p_value
 from baldur.report.pictures import Plan, draw
-from baldur.reproduction.arithmetic import fits_of, implied, positive_share
 from baldur.reproduction.claims import FIRST_IN
 from baldur.reproduction.document import Cell, Figure, Table
 from baldur.reproduction.evidence import Evidence, gap_texts
-from baldur.reproduction.printed import PRINTED, PrintedRow, percent_texts
+from baldur.reproduction.printed import (
+    CHECKS,
+    POSITIVE_SHARE,
+    PRINTED,
+    PrintedRow,
+    percent_texts,
+)
 from baldur.reproduction.protocol import DEFAULT, PAPER
 
 NAMES = {PAPER: "BALDUR, the paper's posterior", DEFAULT: "BALDUR, our default"}
@@ -225,21 +230,18 @@ def printed_check(evidence: Evidence) -> list[Any]:
     protocol = evidence.protocol
     printed = PRINTED[protocol.name]
     positives, negatives = protocol.counts
-    share = positive_share(printed.values(), positives, negatives)
-    fits = fits_of(printed, positives, negatives, protocol.folds)
+    share, fits = POSITIVE_SHARE[protocol.name], CHECKS[protocol.name]
     checked = ("precision", "recall", "accuracy", "balanced_accuracy")
     rows: list[list[Cell | str]] = []
     for name, row in printed.items():
-        precision, recall = row.mean("precision"), row.mean("recall")
-        pairs = [(precision, recall), (recall, precision)]
-        found = [implied(*pair, positives, negatives) for pair in pairs]
         fit = fits[name]
         far = f"off by {number(fit.off_by, 3)}" if fit.off_by > 0.0 else ""
         rows.append(
             [
                 name,
                 *(number(row.mean(m)) for m in checked),
-                *(", ".join(map(number, values)) for values in found),
+                fit.as_printed,
+                fit.exchanged,
                 Cell(fit.reading, far),
             ]
         )
