@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -52,10 +53,6 @@ class Page:
 def render(page: Page) -> str:
     """Return the page as HTML."""
     check_extra()
-    jinja = import_extra("jinja2", "report", "A report")
-    environment = jinja.Environment(
-        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     safe = import_extra("markupsafe", "report", "A report").Markup
     facts = page.facts
     scripts = [asset("page.js")]
@@ -81,7 +78,7 @@ def render(page: Page) -> str:
     }
     features = facts.tables.get("features")
     tags = features.tags if features is not None else []
-    text: str = environment.from_string(asset("page.html.j2")).render(
+    text: str = template("page.html.j2").render(
         facts=facts,
         figures={name: by_section.get(name, []) for name in names},
         calculator=page.calculator,
@@ -109,6 +106,18 @@ def render(page: Page) -> str:
     )
     # A lone surrogate, which UTF-8 does not have, would stop the whole page.
     return text.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def template(name: str, **filters: Callable[[str], str]) -> Any:
+    """Return a template; filters get a text and return HTML."""
+    jinja = import_extra("jinja2", "report", "A report")
+    environment = jinja.Environment(
+        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    safe = import_extra("markupsafe", "report", "A report").Markup
+    for key, made in filters.items():
+        environment.filters[key] = lambda text, made=made: safe(made(str(text)))
+    return environment.from_string(asset(name))
 
 
 def _names(codes: list[str]) -> str:
