@@ -22,12 +22,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from shared_sets import read_labels, read_views
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import ParameterGrid, RandomizedSearchCV, StratifiedKFold
 
 from baldur.baselines import BASELINES
 from baldur.datasets import make_biofind_like
-from baldur.datasets.prepared_folder import load_shared
 from baldur.exceptions import MissingExtraError
 from baldur.views import MultiView
 
@@ -37,7 +37,8 @@ RIDGE = "Ridge logistic"
 
 def all_rows():
     """Row name to (maker, grid); BALDUR last, if this installation has it."""
-    rows = {name: (entry.make, entry.grid) for name, entry in BASELINES.items()}
+    known = {name: entry for name, entry in BASELINES.items() if entry.classifier is not None}
+    rows = {name: (entry.make, entry.grid) for name, entry in known.items()}
     try:
         from baldur import BaldurClassifier
     except ImportError:
@@ -48,20 +49,15 @@ def all_rows():
 
 def load(folder, name):
     """Views, labels and folds; handwriting times are heavy-tailed and go through a signed log."""
-    found = load_shared(folder / name)
-    data = found.data
+    views = {view: X for view, (X, _) in read_views(folder / name).items()}
     if name == "darwin_handwriting":
-        data = MultiView(
-            {
-                v: np.sign(x) * np.log1p(np.abs(x))
-                for v in data.view_names
-                for x in [data.view(v).read()]
-            }
-        )
-    positive = (found.target == found.meta["positive_class"]).astype(int)
-    if found.split is not None:
-        train = np.flatnonzero(found.split == "train")
-        folds = [(train, np.flatnonzero(found.split == "test"))]
+        views = {view: np.sign(X) * np.log1p(np.abs(X)) for view, X in views.items()}
+    data, labels = MultiView(views), read_labels(folder / name)
+    meta = json.loads((folder / name / "meta.json").read_text())
+    positive = (labels["label"] == meta["positive_class"]).to_numpy(int)
+    if "split" in labels:
+        train = np.flatnonzero(labels["split"] == "train")
+        folds = [(train, np.flatnonzero(labels["split"] == "test"))]
     else:
         folder = StratifiedKFold(5, shuffle=True, random_state=0)
         folds = list(folder.split(np.zeros((len(positive), 1)), positive))

@@ -6,15 +6,16 @@ log2 with a floor at 1. These work cell by cell or row by row, so nothing is lea
 everything learned is learned on training rows.
 """
 
+import json
 import os
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from baldur import MultiView
-from baldur.datasets.prepared_folder import load_shared
 
 FOLDED = (
     "ad_csf",
@@ -58,19 +59,34 @@ def transform(name, view, X):
     return X
 
 
+def read_labels(cohort):
+    """Return the table of labels of a cohort's folder, all columns as text."""
+    return pd.read_csv(cohort / "labels.csv", dtype=str, keep_default_na=False)
+
+
+def read_views(cohort):
+    """Return cells and feature names of every view in a cohort's folder."""
+    views = {}
+    for view, entry in json.loads((cohort / "meta.json").read_text())["views"].items():
+        with np.load(cohort / entry["file"]) as archive:
+            views[view] = archive["X"], archive["features"].astype(str).tolist()
+    return views
+
+
 def load(name):
     """Return a set by its name."""
-    found = load_shared(folder() / name, labels_only=name == "hapmap3_plink")
-    y = np.unique(found.target, return_inverse=True)[1]
-    if found.data is None:
+    labels = read_labels(folder() / name)
+    y = np.unique(labels["label"], return_inverse=True)[1]
+    if name == "hapmap3_plink":
         from baldur.io import read_plink
 
         return Cohort(read_plink(folder() / name / "hapmap3.bed"), y, None, None)
     views = {
-        v: transform(name, v, found.data.view(v).read().astype(float))
-        for v in found.data.view_names
+        view: transform(name, view, X.astype(float))
+        for view, (X, _) in read_views(folder() / name).items()
     }
-    return Cohort(MultiView(views), y, found.groups, found.split)
+    groups, split = (labels[c].to_numpy(str) if c in labels else None for c in ("group", "split"))
+    return Cohort(MultiView(views), y, groups, split)
 
 
 def five_folds(y, groups, shuffle):

@@ -5,9 +5,9 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 from baldur import BaldurClassifier, MultiView
-from baldur.datasets.prepared_folder import load_shared
 from baldur.io import read_nifti, read_plink, to_nifti
 from baldur.preparation import Preparation
+from shared_cohorts import load_shared
 
 
 def components(train, test, k=10):

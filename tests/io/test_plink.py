@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 
 from baldur import MultiView
 from baldur.baselines import BASELINES
-from baldur.datasets.prepared_folder import load_shared
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import read_fam, read_plink
 from baldur.preparation import Preparation
 from baldur.preparation.column_filters import VariantFilter
+from shared_cohorts import load_shared
 
 bed_reader = pytest.importorskip("bed_reader")
 

@@ -12,9 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from baldur import MultiView
-from baldur.datasets.prepared_folder import load_shared
 from baldur.exceptions import InputError
 from baldur.preparation import SiteHarmoniser
+from shared_cohorts import load_shared
 
 
 def told(X, sites, keep=None):

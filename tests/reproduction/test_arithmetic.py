@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, precision_score, recall_score
 
-from baldur.reproduction.arithmetic import fit_of, fits_of, implied, mismatch, positive_share
-from baldur.reproduction.printed import PRINTED
+from baldur.report.formatting import number
+from baldur.reproduction.printed import CHECKS, POSITIVE_SHARE, PRINTED
 from baldur.reproduction.protocol import PROTOCOLS
+from reproduction.arithmetic import fit_of, fits_of, implied, mismatch, positive_share
 
 
 @settings(deadline=None)
@@ -149,3 +150,22 @@ def test_exchanging_the_two_columns_exchanges_the_readings():
     precision, recall = row.mean("precision"), row.mean("recall")
     assert implied(precision, recall, *protocol.counts) == pytest.approx((0.53, 0.49), abs=0.005)
     assert implied(recall, precision, *protocol.counts) == pytest.approx((0.68, 0.70), abs=0.005)
+
+
+@pytest.mark.parametrize("study", PRINTED)
+def test_the_stored_checks_are_what_the_printed_rows_say(study):
+    protocol, rows = PROTOCOLS[study], PRINTED[study]
+    share = positive_share(rows.values(), *protocol.counts)
+    assert tuple(round(end, 3) for end in share) == POSITIVE_SHARE[study]
+    fits = fits_of(rows, *protocol.counts, protocol.folds)
+    assert list(CHECKS[study]) == list(rows)
+    for name, stored in CHECKS[study].items():
+        precision, recall = rows[name].mean("precision"), rows[name].mean("recall")
+        for text, pair in (
+            (stored.as_printed, (precision, recall)),
+            (stored.exchanged, (recall, precision)),
+        ):
+            assert text == ", ".join(map(number, implied(*pair, *protocol.counts))), name
+        fit = fits[name]
+        assert (stored.reading, stored.contradicts) == (fit.reading, fit.contradicts), name
+        assert stored.off_by == round(fit.off_by, 3), name

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from baldur.datasets.prepared_folder import load_shared
 from baldur.study import evaluate_study, load_study
 from baldur.study.toml_file import toml_text
+from shared_cohorts import load_shared
 
 # Test AUC with all 132 predictors, Kuhn and Johnson (2013), chapter 19.
 LDA, FOREST = 0.8981, 0.9034

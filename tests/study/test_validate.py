@@ -7,13 +7,13 @@ from scipy.special import expit, logit
 from typer.testing import CliRunner
 
 from baldur.cli import app
-from baldur.datasets.prepared_folder import load_shared
 from baldur.evaluation.validation import describe_views, drift_notes, predictor_shift, recalibrate
 from baldur.exceptions import StudyError
 from baldur.saving import load, save
 from baldur.study import evaluate_study, fit_study, load_study, validate_study
 from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
+from shared_cohorts import load_shared
 from study.conftest import QUICK, make_parts, make_tables, write_study
 
 RIDGE = {"name": "Ridge logistic", "grid": {"C": [0.01, 0.1]}}

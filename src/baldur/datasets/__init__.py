@@ -1,17 +1,15 @@
-"""Simulated data with known truth, and a loader for folders of prepared data sets.
+"""Simulated data with known truth.
 
-What comes in: sizes and a seed, or the path of a folder. What goes out: a Bunch with the data as a
-`MultiView`, the labels and, for simulators, a `Truth`. May import the views and what is below them.
+What comes in: sizes and a seed. What goes out: a Bunch with the data as a `MultiView`, the labels
+and a `Truth`. May import the views and what is below them.
 
 =====================  ==========================================================================
 `make_multiview`       Gaussian views of any width with chosen signal, correlation, missing cells
 `make_biofind_like`    five views, one of 841,685 genotypes; signal in seven sleep items
 `make_adni_like`       two smooth image views sharing one signal, three tables that summarise them
-`load_shared`          a folder with ``view_*.npz``, ``labels.csv`` and ``meta.json``
 =====================  ==========================================================================
 
-``random_streams``, ``labels``, ``genotypes``, ``brain_grid`` and ``parameters`` are parts of the
-simulators.
+``simulation`` and ``genotypes`` are parts of the simulators.
 """
 
 from baldur.datasets.adni import make_adni_like

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -109,10 +110,6 @@ def made_with() -> str:
 def render(page: Page) -> str:
     """Return the page as HTML."""
     check_extra()
-    jinja = import_extra("jinja2", "report", "A report")
-    environment = jinja.Environment(
-        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     safe = import_extra("markupsafe", "report", "A report").Markup
     pictures, left_figures = draw(page.plans)
     figures: dict[str, list[Picture]] = {}
@@ -136,7 +133,7 @@ def render(page: Page) -> str:
         "tripod": bool(page.tripod),
     }
     tags = page.tables["features"].tags if "features" in page.tables else []
-    text: str = environment.from_string(asset("page.html.j2")).render(
+    text: str = template("page.html.j2").render(
         page=page,
         figures=figures,
         sections={i: n for i, n in _SECTIONS.items() if there.get(i, True)},
@@ -158,6 +155,18 @@ def render(page: Page) -> str:
     )
     # A lone surrogate, which UTF-8 does not have, would stop the whole page.
     return text.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def template(name: str, **filters: Callable[[str], str]) -> Any:
+    """Return a template; filters get a text and return HTML."""
+    jinja = import_extra("jinja2", "report", "A report")
+    environment = jinja.Environment(
+        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    safe = import_extra("markupsafe", "report", "A report").Markup
+    for key, made in filters.items():
+        environment.filters[key] = lambda text, made=made: safe(made(str(text)))
+    return environment.from_string(asset(name))
 
 
 def _names(codes: list[str]) -> str:

@@ -4,7 +4,7 @@ What comes in: "biofind" or "adni", a scale (or a folder with the real data) and
 What goes out: an ordinary study with its results folder, and one page about it, as HTML and as
 Markdown: our table beside the printed one, the paper's figures, and which of its claims hold.
 
-- `printed`: the two tables of the paper as data; `arithmetic`: what can be checked in them.
+- `printed`: the two tables of the paper as data, and what can be checked in them.
 - `protocol`: views, folds, models and grids of the two studies.
 - `cohort`: the study file, with simulated data or a user's own.
 - `evidence`: the figures of a finished run that claims are decided by; `differences`: between one

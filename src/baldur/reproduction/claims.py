@@ -12,7 +12,6 @@ from scipy.stats import binomtest
 
 from baldur.datasets.biofind import SIGNAL_ITEMS
 from baldur.report.formatting import count, listed, number
-from baldur.reproduction.arithmetic import fits_of
 from baldur.reproduction.evidence import (
     FAILS,
     HOLDS,
@@ -26,7 +25,7 @@ from baldur.reproduction.evidence import (
     by_folds,
     decided,
 )
-from baldur.reproduction.printed import PRINTED, percent_texts
+from baldur.reproduction.printed import CHECKS, PRINTED, percent_texts
 from baldur.reproduction.protocol import DEFAULT, PAPER, START_FACTORS, Protocol
 
 METRIC_WORDS = {
@@ -58,13 +57,11 @@ def printed_remark(protocol: Protocol, metric: str) -> str:
     unknown = sum(row.cells[metric] is None for row in rows.values())
     if unknown:
         said.append(f"The paper prints no {word} for {unknown} of its {len(rows)} baselines.")
-    if metric == "recall":
-        fit = fits_of(PRINTED[protocol.name], *protocol.counts, protocol.folds)["BALDUR"]
-        if fit.reading == "exchanged":
-            said.append(
-                f"The recall that the paper prints for BALDUR, {number(best)}, fits its accuracies "
-                f"only as a precision; its recall is then {number(mine.mean('precision'))}."
-            )
+    if metric == "recall" and CHECKS[protocol.name]["BALDUR"].reading == "exchanged":
+        said.append(
+            f"The recall that the paper prints for BALDUR, {number(best)}, fits its accuracies "
+            f"only as a precision; its recall is then {number(mine.mean('precision'))}."
+        )
     return " ".join(said)
 
 

@@ -193,6 +193,12 @@ class Verdict:
     figures: str
     why: str = ""
 
+    @property
+    def level(self) -> str:
+        """How the page marks it: "note", "care" or "serious"."""
+        levels = {HOLDS: "note", FAILS: "serious", "holds": "note", "does not hold": "serious"}
+        return levels.get(self.outcome, "care")
+
 
 NO_ROW = Verdict(UNTESTED, "The rows that the claim is about were not run.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,7 @@ import numpy as np
 
 from baldur.report.formatting import listed
 from baldur.reproduction.claims import claims_of, default_claims
-from baldur.reproduction.document import (
-    Document,
-    Finding,
-    Findings,
-    Section,
-    Table,
-)
+from baldur.reproduction.document import Document, Section, Table
 from baldur.reproduction.evidence import FAILS, HOLDS, IN_PART, OPEN, UNTESTED, Claim, Evidence
 from baldur.reproduction.protocol import DEFAULT, FIXED, GRIDS
 from baldur.reproduction.tables import (
@@ -125,7 +119,7 @@ def _summary(claims: list[Claim]) -> list[Any]:
         "Resamples are of people; models are not fitted again. Claims about selected features are "
         "decided fold by fold."
     )
-    return [first, how, _claims(claims)]
+    return [first, how, claims]
 
 
 def _default(claims: list[Claim], ran: bool) -> list[Any]:
@@ -135,27 +129,11 @@ def _default(claims: list[Claim], ran: bool) -> list[Any]:
         "all views, as the paper's model is; its priors, its posterior and its rule of selection "
         "are others."
     )
-    return [
-        lead,
-        _claims(claims, {HOLDS: "holds", IN_PART: "holds in part", FAILS: "does not hold"}),
+    words = {HOLDS: "holds", IN_PART: "holds in part", FAILS: "does not hold"}
+    verdicts = [
+        replace(c.verdict, outcome=words.get(c.verdict.outcome, c.verdict.outcome)) for c in claims
     ]
-
-
-def _claims(claims: list[Claim], words: Mapping[str, str] | None = None) -> Findings:
-    """Return the claims with their outcomes, in other words where some are given."""
-    levels = {HOLDS: "note", FAILS: "serious"}
-    return Findings(
-        [
-            Finding(
-                claim.text,
-                (words or {}).get(claim.verdict.outcome, claim.verdict.outcome),
-                claim.verdict.figures,
-                claim.verdict.why,
-                levels.get(claim.verdict.outcome, "care"),
-            )
-            for claim in claims
-        ]
-    )
+    return [lead, [Claim(c.text, verdict) for c, verdict in zip(claims, verdicts, strict=True)]]
 
 
 # -- what can be compared --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The two tables of results as the paper prints them."""
+"""The two tables of results as the paper prints them, and whether their figures fit together."""
 
 from __future__ import annotations
 
@@ -68,6 +68,54 @@ PRINTED: Mapping[str, Mapping[str, PrintedRow]] = MappingProxyType({
     }),
 })  # fmt: skip
 """Study to the rows of its printed table, in their order."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether precision and recall of a printed row fit its accuracies."""
+
+    as_printed: str  # accuracy and balanced accuracy that precision and recall imply
+    exchanged: str  # the same with precision and recall exchanged
+    reading: str  # "as printed", "exchanged", "either way" or "neither way": which values fit
+    off_by: float = 0.0  # how far apart the mean specificities are that follow from the row
+    contradicts: bool = False  # whether nothing fits even without the balanced accuracy
+
+
+CHECKS: Mapping[str, Mapping[str, Check]] = MappingProxyType({
+    "biofind": MappingProxyType({
+        "LSVM-l1": Check("0.53, 0.53", "0.49, 0.48", "either way"),
+        "RF": Check("0.58, 0.53", "0.75, 0.77", "as printed"),
+        "SGP+ARD": Check("0.58, 0.53", "0.76, 0.78", "as printed"),
+        "PCA-MCCD": Check("0.58, 0.53", "0.76, 0.78", "as printed"),
+        "K-MCCD": Check("0.58, 0.53", "0.76, 0.78", "as printed"),
+        "PCA-AWDR": Check("0.56, 0.51", "0.73, 0.75", "as printed"),
+        "K-AWDR": Check("0.56, 0.51", "0.73, 0.75", "as printed"),
+        "CPM-Nets": Check("0.58, 0.53", "0.76, 0.78", "as printed"),
+        "PB-MVBoost": Check("0.58, 0.53", "0.76, 0.78", "as printed"),
+        "MV-PLS": Check("0.46, 0.47", "0.26, 0.23", "neither way", 0.063),
+        "Lasso-MkSVM": Check("0.62, 0.61", "0.67, 0.67", "exchanged"),
+        "BALDUR": Check("0.53, 0.49", "0.68, 0.70", "exchanged"),
+    }),
+    "adni": MappingProxyType({
+        "LSVM-l1": Check("0.68, 0.70", "0.58, 0.50", "as printed"),
+        "RF": Check("0.76, 0.75", "0.76, 0.74", "either way"),
+        "SGP+ARD": Check("0.73, 0.75", "0.65, 0.58", "as printed"),
+        "PCA-MCCD": Check("0.62, 0.50", "0.76, 0.81", "as printed"),
+        "K-MCCD": Check("0.62, 0.50", "0.76, 0.81", "as printed"),
+        "PCA-AWDR": Check("0.72, 0.71", "0.72, 0.70", "neither way", 0.132, contradicts=True),
+        "K-AWDR": Check("0.76, 0.74", "0.77, 0.76", "either way"),
+        "CPM-Nets": Check("0.62, 0.50", "0.76, 0.81", "as printed"),
+        "PB-MVBoost": Check("0.60, 0.48", "0.75, 0.79", "as printed"),
+        "MV-PLS": Check("0.67, 0.69", "0.58, 0.51", "neither way", 0.004, contradicts=True),
+        "Lasso-MkSVM": Check("0.66, 0.64", "0.68, 0.66", "neither way", 0.064),
+        "BALDUR": Check("0.81, 0.77", "0.84, 0.85", "neither way", 0.102, contradicts=True),
+    }),
+})  # fmt: skip
+"""Study to the check of each printed row, which ``tests/reproduction/arithmetic.py`` computes."""
+
+POSITIVE_SHARE = MappingProxyType({"biofind": (0.553, 0.575), "adni": (0.615, 0.625)})
+"""The least and the largest share of the positive class that agree with the text of the paper and
+with its rows that assign everybody to that class."""
 
 
 def percent_texts(mean: float, sd: float) -> tuple[str, str]:

@@ -14,13 +14,18 @@ import numpy as np
 from scipy.stats import rankdata
 
 from baldur import plots
-from baldur.report.formatting import count, listed, number, p_value
+from baldur.report.formatting import Cell, count, listed, number, p_value
 from baldur.report.pictures import Plan, draw
-from baldur.reproduction.arithmetic import fits_of, implied, positive_share
 from baldur.reproduction.claims import FIRST_IN
-from baldur.reproduction.document import Cell, Figure, Table
+from baldur.reproduction.document import Figure, Table
 from baldur.reproduction.evidence import Evidence, gap_texts
-from baldur.reproduction.printed import PRINTED, PrintedRow, percent_texts
+from baldur.reproduction.printed import (
+    CHECKS,
+    POSITIVE_SHARE,
+    PRINTED,
+    PrintedRow,
+    percent_texts,
+)
 from baldur.reproduction.protocol import DEFAULT, PAPER
 
 NAMES = {PAPER: "BALDUR, the paper's posterior", DEFAULT: "BALDUR, our default"}
@@ -50,7 +55,7 @@ def selected_features(evidence: Evidence, folder: Path) -> list[Any]:
     rows: list[list[Cell | str]] = []
     for model in _drawn(evidence):
         counts = evidence.selected(model)
-        cells = [Cell(number(counts[v].mean(), 1), _used(counts[v])) for v in views]
+        cells = [Cell(number(counts[v].mean(), 1), small=_used(counts[v])) for v in views]
         rows.append([NAMES[model], *cells])
     table = Table(
         "Selected features: mean over folds (folds that use the view)",
@@ -112,10 +117,10 @@ def difference_table(evidence: Evidence) -> list[Any]:
     """Return the differences of our two rows from every baseline, with simultaneous intervals."""
     wanted = [(PAPER, metric) for metric in FIRST_IN[evidence.protocol.name]] + [(DEFAULT, "auc")]
     wanted = [pair for pair in wanted if pair[0] in evidence.table.index]
-    columns = [
-        [Cell(*gap_texts(gap)) for gap in evidence.differences(model, evidence.baselines, metric)]
-        for model, metric in wanted
-    ]
+    columns = []
+    for model, metric in wanted:
+        gaps = map(gap_texts, evidence.differences(model, evidence.baselines, metric))
+        columns.append([Cell(value, small=ends) for value, ends in gaps])
     if not wanted or not evidence.baselines:
         return ["The rows that would be compared were not run."]
     heads = [HEADINGS[metric] + ", our default" * (model == DEFAULT) for model, metric in wanted]
@@ -165,13 +170,13 @@ def _cells(evidence: Evidence, model: str, printed: PrintedRow | None) -> list[C
         )
         if metric == "recall" and printed is not None and printed.chance:
             small += f"{_SPACE}*"
-        cells.append(Cell(text, small))
+        cells.append(Cell(text, small=small))
     text = "not run"
     if ran:
         percent = evidence.percent(model)
         text = _percent(float(percent.mean()), float(percent.std(ddof=1)))
     small = "" if printed is None else f"paper {_percent(*printed.percent)}"
-    return [*cells, Cell(text, small)]
+    return [*cells, Cell(text, small=small)]
 
 
 def _mean_sd(mean: Any, sd: Any) -> str:
@@ -225,22 +230,19 @@ def printed_check(evidence: Evidence) -> list[Any]:
     protocol = evidence.protocol
     printed = PRINTED[protocol.name]
     positives, negatives = protocol.counts
-    share = positive_share(printed.values(), positives, negatives)
-    fits = fits_of(printed, positives, negatives, protocol.folds)
+    share, fits = POSITIVE_SHARE[protocol.name], CHECKS[protocol.name]
     checked = ("precision", "recall", "accuracy", "balanced_accuracy")
     rows: list[list[Cell | str]] = []
     for name, row in printed.items():
-        precision, recall = row.mean("precision"), row.mean("recall")
-        pairs = [(precision, recall), (recall, precision)]
-        found = [implied(*pair, positives, negatives) for pair in pairs]
         fit = fits[name]
         far = f"off by {number(fit.off_by, 3)}" if fit.off_by > 0.0 else ""
         rows.append(
             [
                 name,
                 *(number(row.mean(m)) for m in checked),
-                *(", ".join(map(number, values)) for values in found),
-                Cell(fit.reading, far),
+                fit.as_printed,
+                fit.exchanged,
+                Cell(fit.reading, small=far),
             ]
         )
     lead = (

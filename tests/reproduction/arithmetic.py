@@ -44,7 +44,7 @@ def implied(precision: float, recall: float, positives: int, negatives: int) -> 
 
     Examples
     --------
-    >>> from baldur.reproduction.arithmetic import implied
+    >>> from reproduction.arithmetic import implied
     >>> [round(value, 2) for value in implied(0.82, 0.55, 119, 96)]
     [0.68, 0.7]
     """
@@ -105,7 +105,7 @@ def fits_of(
 
     Examples
     --------
-    >>> from baldur.reproduction.arithmetic import fits_of
+    >>> from reproduction.arithmetic import fits_of
     >>> from baldur.reproduction.printed import PRINTED
     >>> fits_of(PRINTED["biofind"], 119, 96, 5)["BALDUR"].reading
     'exchanged'
