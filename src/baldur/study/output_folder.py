@@ -49,10 +49,8 @@ def results_folder(config: StudyConfig, output: str | Path | None = None) -> Pat
         raise config.problem(
             "output", f"{str(given)!a} holds control characters", "choose another name"
         )
-    try:
+    with config.errors_at("output", "choose another folder"):
         folder = resolve(given)
-    except InputError as error:
-        raise config.problem("output", str(error).rstrip("."), "choose another folder") from None
     if output is None and not is_below(folder, [config.folder], strictly=True):
         raise config.problem(
             "output",
