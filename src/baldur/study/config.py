@@ -22,7 +22,7 @@ from baldur.evaluation.models import name_with_views
 from baldur.evaluation.splits import SCHEMES
 from baldur.exceptions import BaldurError, MissingExtraError, StudyError
 from baldur.io.schema import Names, OneOf, Section, SectionError, Text, nearest, schema_of
-from baldur.io.view_sections import ViewSection
+from baldur.io.view_sections import OPTIONS_WITH_PATHS, ViewSection
 from baldur.preparation.column_statistics import SCALES
 from baldur.preparation.sites import ESTIMATES, NEW_SITES
 
@@ -511,7 +511,7 @@ class StudyConfig(Section):
 
 
 def _absolute(options: dict[str, Any], folder: Path) -> dict[str, Any]:
-    for key in ("file", "mask", "atlas", "atlas_labels", "sample_ids", "cache_dir"):
+    for key in ("file", *OPTIONS_WITH_PATHS):
         if isinstance(options.get(key), str):
             options[key] = str(folder / options[key])
         elif key == "file":
