@@ -173,9 +173,9 @@ def test_a_section_has_the_options_of_its_reader_and_of_what_is_learned(view):
     # The columns that a fitted model needs, which it knows itself.
     reader -= {"needed"}
     keys = set(view.model_fields) - {"file", "kind"}
-    assert keys == reader | set(view.learned_options())
+    assert keys == reader | set(view.learned_options)
     for step in view_steps(view(file="x", **{k: 0.2 for k in ("threshold",) if k in keys})):
-        assert set(view.learned_options()) <= set(step.get_params())
+        assert set(view.learned_options) <= set(step.get_params())
 
 
 def test_a_reference_level_can_be_kept():

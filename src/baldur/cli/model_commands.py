@@ -161,7 +161,6 @@ def validate(
     a study with intervals, how the predictors differ from training, and, apart from these, what
     recalibration on the new cohort would give.
     """
-    from baldur.exceptions import MissingExtraError
     from baldur.report import report_folder
     from baldur.saving import load
     from baldur.study import load_study, validate_study
@@ -176,10 +175,7 @@ def validate(
     screen.result((done.folder / "validation.txt").read_text(encoding="utf-8").rstrip())
     screen.result(f"Results: {done.folder}")
     if report:
-        try:
-            screen.result(f"Report: {report_folder(done.folder)}")
-        except MissingExtraError as error:
-            screen.result(f"Report: not written. {error}")
+        screen.report(lambda: report_folder(done.folder))
 
 
 def _check_missing(missing: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from baldur.core.escape import one_line, printable
+from baldur.exceptions import MissingExtraError
 
 if TYPE_CHECKING:
     # The numerics take a second to import, which commands that need none should not pay.
@@ -51,6 +53,16 @@ class Screen:
         """Print notes to the error stream."""
         for note in notes:
             self.say(f"Note: {note}.")
+
+    def report(self, write: Callable[[], Path]) -> None:
+        """Write a report page; where its libraries are missing, say what to install."""
+        try:
+            with self.busy("Writing the report"):
+                page = write()
+        except MissingExtraError as error:
+            self.result(f"Report: not written. {error}")
+            return
+        self.result(f"Report: {page}")
 
     def check(self, check: StudyCheck) -> None:
         """Show what a study is going to do, and what looks wrong."""

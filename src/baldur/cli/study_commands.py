@@ -164,17 +164,10 @@ def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any)
 
 
 def _report_results(done: Any, screen: Screen, model: Any = None) -> None:
-    """Write the report page of new results; if its libraries are missing, say what to install."""
-    from baldur.exceptions import MissingExtraError
+    """Write the report page of new results."""
     from baldur.report import report_study
 
-    try:
-        with screen.busy("Writing the report"):
-            page = report_study(done, model=model)
-    except MissingExtraError as error:
-        screen.result(f"Report: not written. {error}")
-        return
-    screen.result(f"Report: {page}")
+    screen.report(lambda: report_study(done, model=model))
 
 
 def report(

@@ -9,18 +9,16 @@
 `read_mudata`        MuData and AnnData, one view per modality
 `read_obs`           the table about the observations of such a file
 `align`              people matched by id over several views
-`CategoryEncoder`    levels of categories, learned on training rows
-`VariantFilter`      rare, poorly called and monomorphic variants, found on training rows
-`VoxelMask`          voxels that are not background, found on training rows
-`read_view`          one section of a study file; `view_steps` is what to learn for it
+`read_view`          one section of a study file
 ===================  ============================================================================
 
 Every reader returns a `MultiView` with sample ids and feature names. What has to be learned from
-training rows is a step of its own, to be put in front of an estimator in a scikit-learn pipeline.
+training rows (levels of categories, filters of variants and voxels) is a step of
+`baldur.preparation`, in front of an estimator in a scikit-learn pipeline.
 Nothing stored in a file is executed, and nothing is fetched from a network. Reading keeps to the
 budget of memory and time in `baldur.core.limits`, whatever a file claims or unpacks to.
 
-In: paths of files. Out: `MultiView` and tables. `formats` has the parser of each file format.
+In: paths of files. Out: `MultiView` and tables. Each file format has a module with its parser.
 May import: `baldur.exceptions`, `baldur.core.atomic_io`, `baldur.views` and
 `baldur.preparation`.
 """

@@ -137,6 +137,16 @@ class _Format:
     max_bytes: int
     deadline: Deadline
 
+    @contextmanager
+    def opened(self) -> Iterator[tuple[list[str], Iterator[list[str]], BoundedText]]:
+        """Yield the names of the columns, the fields of every line, and the stream of bytes."""
+        with open_text(self.path, self.separator, self.encoding, self.max_bytes, self.deadline) as (
+            text,
+            raw,
+        ):
+            lines = _rows(self, text)
+            yield next(lines), lines, raw
+
 
 def read_delimited(
     path: Path,
@@ -171,11 +181,10 @@ def read_delimited(
     header, matrix, texts, escaped = _numbers(form, markers, id_column)
     frame = pd.DataFrame(matrix)
     if texts:
-        found = _texts(form, markers, sorted(texts), len(matrix), id_column, header)
+        frame = _texts(form, markers, sorted(texts), len(matrix), id_column)
         numbers = [j for j in range(len(header)) if j not in texts]
-        frame = found
         if numbers:
-            both = [pd.DataFrame(matrix[:, numbers], columns=numbers), found]
+            both = [pd.DataFrame(matrix[:, numbers], columns=numbers), frame]
             frame = pd.concat(both, axis=1).loc[:, list(range(len(header)))]
     frame.columns = pd.Index(header)
     return unescape_frame(frame) if escaped else frame
@@ -216,10 +225,7 @@ def _numbers(
     batch: list[str] = []
     rows = 0
     path = form.path
-    with open_text(path, form.separator, form.encoding, form.max_bytes, form.deadline) as opened:
-        text, raw = opened
-        lines = _rows(form, text)
-        header = next(lines)
+    with form.opened() as (header, lines, raw):
         texts = {id_position(id_column, header)} - {-1}
         for fields in lines:
             rows += 1
@@ -245,10 +251,7 @@ def _all_texts(form: _Format) -> tuple[list[str], np.ndarray, bool]:
     known: dict[str, str] = {}
     rows = 0
     path = form.path
-    with open_text(path, form.separator, form.encoding, form.max_bytes, form.deadline) as opened:
-        text, raw = opened
-        lines = _rows(form, text)
-        header = next(lines)
+    with form.opened() as (header, lines, raw):
         for fields in lines:
             rows += 1
             batch += fields
@@ -299,23 +302,19 @@ def _texts(
     columns: list[int],
     rows: int,
     id_column: str | int | None,
-    header: list[str],
 ) -> pd.DataFrame:
     """Return some columns as written, None where a cell is missing (ids never are)."""
-    found = np.empty((rows, len(columns)), dtype=object)
-    ids = id_position(id_column, header)
+    cells = np.empty((rows, len(columns)), dtype=object)
     # A text that occurs again is held once.
     known: dict[str, str | None] = dict.fromkeys(markers.texts)
-    path = form.path
-    with open_text(path, form.separator, form.encoding, form.max_bytes, form.deadline) as opened:
-        lines = _rows(form, opened[0])
-        next(lines)
-        for row, fields in zip(found, lines, strict=True):
+    with form.opened() as (header, lines, _):
+        ids = id_position(id_column, header)
+        for row, fields in zip(cells, lines, strict=True):
             row[:] = [
                 fields[at] if at == ids else known.setdefault(fields[at], fields[at])
                 for at in columns
             ]
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(cells, columns=columns)
 
 
 def _rows(form: _Format, text: IO[str]) -> Iterator[list[str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +103,9 @@ def read_mudata(
     (array(['s1', 's2'], dtype='<U2'), array(['g1', 'g2'], dtype='<U2'))
     >>> folder.cleanup()
     """
-    path = find_file(file, _WHAT, _SUFFIXES)
-    if not trusted:
-        probe(path, max_bytes)
-    with parsing(path, _WHAT), open_file(path) as h5:
+    with _opened(file, trusted, max_bytes) as (path, h5):
         groups = _modalities(path, h5, modalities)
-        if has_member(h5, "mod"):
-            ids = _index(path, h5, "obs", max_bytes)
-        else:
-            ids = _index(path, groups[""], "obs", max_bytes)
+        ids = _index(path, groups.get("", h5), "obs", max_bytes)
         names = _view_names(path, list(groups), name)
         wanted = _layers(path, layers, list(groups))
         matrices: dict[str, Any] = {}
@@ -175,11 +170,18 @@ def read_obs(
     {'s1': 60, 's2': 70}
     >>> folder.cleanup()
     """
+    with _opened(file, trusted, max_bytes) as (path, h5):
+        return _frame(path, h5, "obs", max_bytes)
+
+
+@contextmanager
+def _opened(file: Any, trusted: bool, max_bytes: int) -> Iterator[tuple[Path, Any]]:
+    """Yield the path and the open file, which another process has read first unless trusted."""
     path = find_file(file, _WHAT, _SUFFIXES)
     if not trusted:
         probe(path, max_bytes)
     with parsing(path, _WHAT), open_file(path) as h5:
-        return _frame(path, h5, "obs", max_bytes)
+        yield path, h5
 
 
 def _modalities(path: Path, h5: Any, wanted: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from baldur.io.nifti import read_nifti
 from baldur.io.plink import plink_files, read_plink
 from baldur.io.schema import SectionError
 from baldur.io.table_views import read_table
-from baldur.io.view_sections import TableView, ViewSection, view_section
+from baldur.io.view_sections import OPTIONS_WITH_PATHS, TableView, ViewSection, view_section
 from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 from baldur.views.container import MultiView
 
@@ -28,9 +28,6 @@ READERS: Mapping[str, Callable[..., MultiView]] = {
     "mudata": read_mudata,
 }
 """Kind of a view in a study file to its reader."""
-
-# Options that name further files.
-_PATHS = ("mask", "atlas", "atlas_labels", "sample_ids", "cache_dir")
 
 
 def read_view(
@@ -92,7 +89,7 @@ def read_view(
     options = section.options(learned=False)
     if kind == "table" and needed is not None:
         options["needed"] = needed
-    for key in _PATHS:
+    for key in OPTIONS_WITH_PATHS:
         if isinstance(options.get(key), str):
             options[key] = _inside(options[key], Path(base_dir), allowed)
     if isinstance(file, list):

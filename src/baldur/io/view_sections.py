@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError
 
@@ -20,27 +20,30 @@ _BY_ENDING = {
 }
 
 
+OPTIONS_WITH_PATHS = ("mask", "atlas", "atlas_labels", "sample_ids", "cache_dir")
+"""Options of a view that name further files, where they are text."""
+
 _Fraction: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 _IdsOrFile: TypeAlias = Text | list[str | int]
 
 
 class _View(Section):
+    learned_options: ClassVar[tuple[str, ...]] = ()
+    """options of what is learned from training rows, a step of the preparation"""
+
     name: Text | None = None
     """name of the view; default the name of the section"""
 
     def options(self, *, learned: bool) -> dict[str, Any]:
         """Return the options that were given, apart from `file` and `kind`."""
         given = self.model_dump(exclude_unset=True, exclude={"file", "kind"})
-        return {key: given[key] for key in given if (key in self.learned_options()) == learned}
-
-    @classmethod
-    def learned_options(cls) -> tuple[str, ...]:
-        """Return the options that are learned from training rows."""
-        return ()
+        return {key: given[key] for key in given if (key in self.learned_options) == learned}
 
 
 class TableView(_View):
     """A view from a table: .csv, .tsv, .txt, .parquet, .xlsx, .npz or .npy."""
+
+    learned_options = ("drop", "unknown")
 
     kind: Literal["table"] = "table"
     """kind of the file"""
@@ -77,14 +80,11 @@ class TableView(_View):
     unknown: Annotated[str, OneOf(("ignore", "error"))] | None = None
     """samples with a level that did not occur in training; default "ignore", which means missing"""
 
-    @classmethod
-    def learned_options(cls) -> tuple[str, ...]:
-        """Return the options of `CategoryEncoder`."""
-        return ("drop", "unknown")
-
 
 class PlinkView(_View):
     """A view from genotypes: .bed (PLINK 1) or .pgen (PLINK 2)."""
+
+    learned_options = ("min_maf", "max_missing", "drop_monomorphic")
 
     kind: Literal["plink"] = "plink"
     """kind of the file"""
@@ -105,14 +105,11 @@ class PlinkView(_View):
     in_memory: bool | None = None
     """whether all genotypes are read into memory at once"""
 
-    @classmethod
-    def learned_options(cls) -> tuple[str, ...]:
-        """Return the options of `VariantFilter`."""
-        return ("min_maf", "max_missing", "drop_monomorphic")
-
 
 class NiftiView(_View):
     """A view from images: .nii or .nii.gz, one per sample."""
+
+    learned_options = ("threshold", "coverage")
 
     kind: Literal["nifti"] = "nifti"
     """kind of the file"""
@@ -140,11 +137,6 @@ class NiftiView(_View):
     """share of the bright level below which a voxel is background; default 0.1"""
     coverage: _Fraction | None = None
     """share of training images that must cover a voxel; default 0.5"""
-
-    @classmethod
-    def learned_options(cls) -> tuple[str, ...]:
-        """Return the options of `VoxelMask`."""
-        return ("threshold", "coverage")
 
 
 class MudataView(_View):

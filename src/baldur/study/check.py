@@ -25,9 +25,9 @@ from baldur.study.data_checks import (
     Finding,
     RowHashes,
     beyond_chance,
+    column_finding,
     comma_decimals,
     dated,
-    dates,
     lost_ids,
     missing_option,
     names,
@@ -38,11 +38,8 @@ from baldur.study.data_checks import (
 )
 from baldur.study.people_checks import (
     constant_columns,
-    constant_in_site,
-    copies,
     copying_classes,
     copying_numbers,
-    missing_copies,
     site_predicts,
 )
 from baldur.study.samples import labels_by_outcome
@@ -54,34 +51,27 @@ _LEAST_DATE = 20_000.0
 
 
 def find_problems(
-    config: StudyConfig, found: StudyData, folds: Sequence[Any], scheme: str
+    config: StudyConfig, study: StudyData, folds: Sequence[Any], scheme: str
 ) -> list[Finding]:
     """Run all checks on the data of a study, and return the findings."""
-    made = lost_ids(found.data.sample_ids)
-    made += _about_samples(config, found, scheme)
-    equal = {}
-    for name in found.data.view_names:
-        view = found.data.view(name)
+    findings = lost_ids(study.data.sample_ids)
+    if isinstance(study.y, np.ndarray):
+        findings += _about_labels(config, study.y)
+    if study.sites is not None and config.samples.site is not None:
+        findings += variants("samples.site", config.samples.site, np.unique(study.sites).tolist())
+        for outcome, y in labels_by_outcome(config, study.y).items():
+            findings += site_predicts(study.sites, y, outcome, config.classification, scheme)
+    equal_rows = {}
+    for name in study.data.view_names:
+        view = study.data.view(name)
         key = "covariates.include" if name == COVARIATES else f"views.{name}"
-        made += _categories(key, view)
-        lines, equal[key] = _look_at(key, view, config, found)
-        made += lines
+        findings += _categories(key, view)
+        findings_in_view, equal_rows[key] = _look_at(key, view, config, study)
+        findings += findings_in_view
     for name in config.covariates.regress_out:
-        if found.data.samples is not None:
-            made += _about_covariate(found.data.samples[name], config.samples.missing)
-    return made + repeats(equal, found.data.sample_ids, folds)
-
-
-def _about_samples(config: StudyConfig, found: StudyData, scheme: str) -> list[Finding]:
-    made = []
-    every = labels_by_outcome(config, found.y)
-    if isinstance(found.y, np.ndarray):
-        made += _about_labels(config, found.y)
-    if found.sites is not None and config.samples.site is not None:
-        made += variants("samples.site", config.samples.site, np.unique(found.sites).tolist())
-        for outcome, y in every.items():
-            made += site_predicts(found.sites, y, outcome, config.classification, scheme)
-    return made
+        if study.data.samples is not None:
+            findings += _about_covariate(study.data.samples[name], config.samples.missing)
+    return findings + repeats(equal_rows, study.data.sample_ids, folds)
 
 
 def _about_labels(config: StudyConfig, y: np.ndarray) -> list[Finding]:
@@ -114,13 +104,12 @@ def _categories(key: str, view: View) -> list[Finding]:
     info = view.feature_info
     if info is None or "level" not in info or "column" not in info:
         return []
-    made = []
+    findings = []
     coded = info[info["level"].notna()]
     for column, levels in coded.groupby("column", sort=False)["level"]:
-        made += variants(key, str(column), levels) + comma_decimals(
-            key, str(column), levels.tolist()
-        )
-    return made
+        findings += variants(key, str(column), levels)
+        findings += comma_decimals(key, str(column), levels.tolist())
+    return findings
 
 
 def _numbers(
@@ -129,18 +118,18 @@ def _numbers(
     """Check a few columns of numbers for sentinels and dates."""
     held = {n: s for j, n in enumerate(names) if (s := sentinel_cells(cells[:, j]))}
     late = [n for j, n in enumerate(names) if dated(cells[:, j], n)]
-    return sentinels(key, held, given) + dates(key, late)
+    return sentinels(key, held, given) + column_finding("dates", key, late)
 
 
 def _look_at(
-    key: str, view: View, config: StudyConfig, found: StudyData
+    key: str, view: View, config: StudyConfig, study: StudyData
 ) -> tuple[list[Finding], list[tuple[int, int]]]:
     """Read a view once, block by block, and run the checks of columns and rows."""
     width = view.shape[1]
     hashes = RowHashes(view.present)
     held: dict[str, dict[float, int]] = {}
     late: list[str] = []
-    every = labels_by_outcome(config, found.y)
+    every = labels_by_outcome(config, study.y)
     same: dict[str, list[str]] = {outcome: [] for outcome in every}
     gone: dict[str, list[str]] = {outcome: [] for outcome in every}
     fixed: dict[str, str] = {}
@@ -167,19 +156,23 @@ def _look_at(
             )
             same[outcome] += [_name(view, cols, j) for j in np.flatnonzero(copying).tolist()]
             if config.classification and numbers:
-                told = _missing_tells(block[view.present], y[view.present], width)
-                gone[outcome] += [_name(view, cols, j) for j in told]
-        if found.sites is not None:
-            for j, site in constant_columns(block, found.sites, width):
+                revealing = _missing_tells(block[view.present], y[view.present], width)
+                gone[outcome] += [_name(view, cols, j) for j in revealing]
+        if study.sites is not None:
+            for j, site in constant_columns(block, study.sites, width):
                 fixed.setdefault(_name(view, cols, j), site)
     section = config.samples if view.name == COVARIATES else config.views.get(view.name)
     if held:
         held = beyond_chance(held, _beside_sentinels(view))
-    made = sentinels(key, held, getattr(section, "missing", None)) + dates(key, late)
+    findings = sentinels(key, held, getattr(section, "missing", None))
+    findings += column_finding("dates", key, late)
     for outcome in every:
-        made += copies(key, outcome, same[outcome]) + missing_copies(key, outcome, gone[outcome])
-    made += constant_in_site(key, fixed)
-    return made, hashes.pairs()
+        findings += column_finding("copies", key, same[outcome], outcome=outcome)
+        findings += column_finding("missing copies", key, gone[outcome], outcome=outcome)
+    sites = sorted(set(fixed.values()))
+    where = f"at site {sites[0]!r}" if len(sites) == 1 else f"at sites {names(sites)}"
+    findings += column_finding("constant in site", key, list(fixed), where=where)
+    return findings, hashes.pairs()
 
 
 def _missing_tells(block: np.ndarray, codes: np.ndarray, width: int) -> list[int]:

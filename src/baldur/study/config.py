@@ -8,6 +8,8 @@ take it as it is.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -18,9 +20,9 @@ from baldur.core.model_catalog import CLASSIFICATION_MODELS, REGRESSION_MODELS
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import name_with_views
 from baldur.evaluation.splits import SCHEMES
-from baldur.exceptions import StudyError
+from baldur.exceptions import BaldurError, MissingExtraError, StudyError
 from baldur.io.schema import Names, OneOf, Section, SectionError, Text, nearest, schema_of
-from baldur.io.view_sections import ViewSection
+from baldur.io.view_sections import OPTIONS_WITH_PATHS, ViewSection
 from baldur.preparation.column_statistics import SCALES
 from baldur.preparation.sites import ESTIMATES, NEW_SITES
 
@@ -366,6 +368,27 @@ class StudyConfig(Section):
         """Return an error about this file: key, what is wrong, what to do."""
         return problem(self.file.name, key, what, fix)
 
+    @contextmanager
+    def errors_at(self, key: str, fix: str = "", *, without_extra: str = "") -> Iterator[None]:
+        """Turn the errors of other functions into errors about a key of this file.
+
+        Parameters
+        ----------
+        key : str
+            Where in the file.
+        fix : str
+            What to do, where the error itself does not say it.
+        without_extra : str
+            What to do instead where a library is not installed.
+        """
+        try:
+            yield
+        except StudyError:
+            raise
+        except BaldurError as error:
+            instead = without_extra if isinstance(error, MissingExtraError) else ""
+            raise self.problem(key, str(error).rstrip("."), instead or fix) from error
+
     def as_toml(self) -> dict[str, Any]:
         """Return the configuration as TOML, with all defaults and absolute paths to data."""
         found = self.model_dump(exclude_none=True)
@@ -488,7 +511,7 @@ class StudyConfig(Section):
 
 
 def _absolute(options: dict[str, Any], folder: Path) -> dict[str, Any]:
-    for key in ("file", "mask", "atlas", "atlas_labels", "sample_ids", "cache_dir"):
+    for key in ("file", *OPTIONS_WITH_PATHS):
         if isinstance(options.get(key), str):
             options[key] = str(folder / options[key])
         elif key == "file":

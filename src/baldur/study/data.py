@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.exceptions import BaldurError, InputError, MissingExtraError
-from baldur.io import align, encode_text, read_view
+from baldur.exceptions import InputError
+from baldur.io import AlignReport, align, encode_text, read_view
 from baldur.io.readers import view_steps
 from baldur.io.schema import nearest
 from baldur.preparation import Preparation, SiteHarmoniser, Step
@@ -137,18 +137,14 @@ def read_views(
     parts = []
     for name, view in config.views.items():
         section = _named(name, view)
-        try:
-            columns = None if needed is None else needed.get(section.name)
-            part = read_view(section, config.folder, roots=config.roots, needed=columns)
-        except MissingExtraError as error:
-            raise config.problem(
-                f"views.{name}", str(error).rstrip("."), "or remove the view"
-            ) from error
-        except BaldurError as error:
-            check_orientation(config, name, section, ids)
-            raise config.problem(
-                f"views.{name}", str(error).rstrip("."), "correct this section or its file"
-            ) from error
+        columns = None if needed is None else needed.get(section.name)
+        fix = "correct this section or its file"
+        with config.errors_at(f"views.{name}", fix, without_extra="or remove the view"):
+            try:
+                part = read_view(section, config.folder, roots=config.roots, needed=columns)
+            except InputError:
+                check_orientation(config, name, section, ids)
+                raise
         if not np.isin(part.sample_ids.astype(str), ids.to_numpy(dtype=str)).any():
             check_orientation(config, name, section, ids)
         parts.append(part)
@@ -208,28 +204,23 @@ def read_study(config: StudyConfig) -> StudyData:
     parts = read_views(config, table.index)
     for part, name in zip(parts, config.views, strict=True):
         check_overlap(config, name, part, table.index)
-    rows = pd.Series(np.arange(len(table)), index=table.index)[known.to_numpy()]
+    n_known = int(known.sum())
     try:
-        data, kept, report = align(parts, how=config.align, labels=rows)
+        data, table, report = align_to_table(parts, table[known], config.align)
     except InputError as error:
         raise config.problem(
             "align", str(error).splitlines()[0].rstrip("."), 'use align = "union" or check the ids'
         ) from None
-    if kept is None:
-        raise TypeError("align returns labels when it is given some")
-    lost = int(known.sum()) - len(kept)
+    lost = n_known - len(table)
     where = report.where[report.where["labels"]]
     if lost:
-        notes.append(_left_out_note(config, lost, int(known.sum()) - where.sum()))
+        notes.append(_left_out_note(config, lost, n_known - where.sum()))
     if len(report.near_misses):
         one = report.near_misses.iloc[0]
         notes.append(
             f"{len(report.near_misses)} pairs of ids differ in writing only, for example "
             f"{one['id']!r} and {one['other_id']!r}; make them equal if they are the same sample"
         )
-    # Rows follow the samples table, whatever order the views have.
-    order = np.argsort(kept.to_numpy(), kind="stable")
-    data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     check_outcomes(config, table)
     found = _gather(config, data, table, notes)
     found.left_out = lost
@@ -240,6 +231,17 @@ def read_study(config: StudyConfig) -> StudyData:
         if view != "labels"
     }
     return found
+
+
+def align_to_table(
+    parts: list[MultiView], table: pd.DataFrame, how: str
+) -> tuple[MultiView, pd.DataFrame, AlignReport]:
+    """Return the views, and the rows of the samples table that have one, in the table's order."""
+    data, kept, report = align(parts, how=how, labels=pd.Series(np.arange(len(table)), table.index))
+    if kept is None:
+        raise TypeError("align returns labels when it is given some")
+    order = np.argsort(kept.to_numpy(), kind="stable")
+    return data[order], table.iloc[kept.to_numpy().astype(int)[order]], report
 
 
 def _left_out_note(config: StudyConfig, lost: int, without: pd.Series) -> str:
@@ -343,13 +345,9 @@ def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
     """Return the steps to fit on training rows; none for a table without categories."""
     steps: list[Step] = []
     for part, (name, view) in zip(parts, config.views.items(), strict=True):
-        try:
-            made = view_steps(_named(name, view))
-        except BaldurError as error:
-            raise config.problem(
-                f"views.{name}", str(error).rstrip("."), "correct this section"
-            ) from error
-        for step in made:
+        with config.errors_at(f"views.{name}", "correct this section"):
+            steps_of_view = view_steps(_named(name, view))
+        for step in steps_of_view:
             if isinstance(step, CategoryEncoder) and not _has_levels(part):
                 continue
             # A file with several views has one step for all of them.
@@ -390,13 +388,9 @@ def _gather(
     names = config.covariates.include
     if names:
         forced = [c for c in config.covariates.categorical if c in names]
-        try:
+        with config.errors_at("covariates.include", "correct the column or leave it out"):
             found.coding = CovariateCoding.learn(table[names], forced)
             extra = found.coding.view(table[names], COVARIATES, config.samples.file)
-        except InputError as error:
-            raise config.problem(
-                "covariates.include", str(error).rstrip("."), "correct the column or leave it out"
-            ) from None
         found.data = add_view(data, extra)
     return found
 

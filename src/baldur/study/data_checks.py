@@ -33,10 +33,9 @@ def names(items: Sequence[Any], limit: int = 3) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def option_of(key: str, option: str) -> str:
-    """Return the section and key of a reader's option in the study file."""
-    section = "samples" if key.startswith(("covariates", "outcome", "samples")) else key
-    return f"{option} in [{section}]"
+def _section(key: str) -> str:
+    """Return the section of the study file with the options of the reader of a column."""
+    return "samples" if key.startswith(("covariates", "outcome", "samples")) else key
 
 
 SENTINELS = (-9.0, -99.0, -999.0, 999.0)
@@ -53,6 +52,59 @@ _SERIAL = (20_000.0, 60_000.0)
 _MOST = 0.9
 
 
+LIMIT = 0.99
+"""AUC of a single column (or its correlation with a number) above which it is suspicious."""
+
+_LEAVE_OUT = (
+    "leave such columns out (exclude = [{first!r}] in [{section}])",
+    "leave such covariates out",
+)
+
+_COLUMN_FINDINGS = {
+    "dates": (
+        "{columns}: dates read as numbers",
+        ("write exclude = [{first!r}] in [{section}], or turn it into an age or a time",
+         "turn it into an age or a time, or leave the covariate out"),
+        "",
+    ),
+    "copies": (
+        "{columns} {alone} {outcome!r} almost without error (above {limit})",
+        _LEAVE_OUT,
+        " if they were derived from the outcome or measured after it",
+    ),
+    "missing copies": (
+        "whether {columns} {are} missing tells {outcome!r} almost without error (above {limit})",
+        _LEAVE_OUT,
+        " if they were measured in one class only or after the outcome",
+    ),
+    "constant in site": (
+        "{columns} {are} constant {where} and not elsewhere",
+        ("check how the site measured, or leave such columns out: they tell the site",) * 2,
+        "",
+    ),
+}  # fmt: skip
+"""What is wrong with columns; what to do, in a view and among covariates; and on what condition."""
+
+
+def column_finding(kind: str, key: str, columns: Sequence[str], **words: str) -> list[Finding]:
+    """Report suspicious columns of a view or of the covariates; nothing without any."""
+    if not columns:
+        return []
+    what, advice, condition = _COLUMN_FINDINGS[kind]
+    alone = len(columns) == 1
+    values = {
+        "section": _section(key),
+        "columns": names(columns),
+        "first": columns[0],
+        "are": "is" if alone else "are",
+        "alone": "alone tells" if alone else "each alone tell",
+        "limit": LIMIT,
+        **words,
+    }
+    fix = advice[key.startswith("covariates")] + condition
+    return [Finding(key, what.format(**values), fix.format(**values))]
+
+
 def comma_decimals(key: str, column: str, levels: Sequence[str]) -> list[Finding]:
     """Report a category whose levels look like numbers."""
     if not decimal_commas(levels):
@@ -62,7 +114,7 @@ def comma_decimals(key: str, column: str, levels: Sequence[str]) -> list[Finding
             key,
             f"column {column!r} was read as a category of {len(levels)} levels that look like "
             f"numbers ({names(levels, 2)})",
-            f"write {option_of(key, 'decimal = ' + chr(34) + ',' + chr(34))}",
+            f'write decimal = "," in [{_section(key)}]',
         )
     ]
 
@@ -112,7 +164,7 @@ def beyond_chance(
 def missing_option(key: str, codes: Sequence[str], given: Sequence[str] | None) -> str:
     """Return the line of the study file that makes codes mean "missing", and its section."""
     listed = ", ".join(f'"{code}"' for code in dict.fromkeys([*(given or []), *codes]))
-    return option_of(key, f"missing = [{listed}]")
+    return f"missing = [{listed}] in [{_section(key)}]"
 
 
 def sentinels(
@@ -154,16 +206,6 @@ def dated(cells: np.ndarray, name: str) -> bool:
     inside = np.mean((known >= _SERIAL[0]) & (known <= _SERIAL[1])) >= _MOST
     seconds = np.mean((known >= 1e8) & (known <= 5e9)) >= _MOST
     return bool((inside or seconds) and _DATE_NAME.search(name))
-
-
-def dates(key: str, columns: Sequence[str]) -> list[Finding]:
-    """Report the columns of a view that are dates."""
-    if not columns:
-        return []
-    fix = f"write {option_of(key, f'exclude = [{columns[0]!r}]')}, or turn it into an age or a time"
-    if key.startswith("covariates"):
-        fix = "turn it into an age or a time, or leave the covariate out"
-    return [Finding(key, f"{names(columns)}: dates read as numbers", fix)]
 
 
 _POWER = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE][+-]?\d+")

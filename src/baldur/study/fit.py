@@ -17,7 +17,7 @@ from baldur.evaluation.label_matrix import NO_YES
 from baldur.evaluation.nested import fit_all_rows
 from baldur.evaluation.validation import describe_views
 from baldur.evaluation.view_sets import rows_with_views
-from baldur.exceptions import BaldurError, ShiftWarning
+from baldur.exceptions import ShiftWarning
 from baldur.io.schema import nearest
 from baldur.preparation.sample_flags import UnknownLevel
 from baldur.saving import SavedModel
@@ -75,12 +75,8 @@ def fit_study(
     if comparison.outcomes and not comparison.models[0].joint:
         what = f"{chosen} is fitted to one outcome at a time"
         raise config.problem("outcome.columns", what, "name one as outcome.column, or fit BALDUR")
-    try:
+    with config.errors_at(f"models: {chosen}", "change the model or its settings"):
         estimator, setting = fit_all_rows(comparison, n_jobs=n_jobs, progress=progress)
-    except BaldurError as error:
-        raise config.problem(
-            "models", f"{chosen}: {str(error).rstrip('.')}", "change the model or its settings"
-        ) from error
     classes = list(comparison.outcomes) or comparison.classes
     data = comparison.data_of(comparison.models[0])
     if hasattr(estimator, "predictor") and classes:

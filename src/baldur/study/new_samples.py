@@ -15,7 +15,7 @@ from baldur.preparation.alleles import COLUMNS as ALLELES
 from baldur.preparation.sample_flags import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.config import COVARIATES, StudyConfig
-from baldur.study.data import CovariateCoding, add_view, read_views
+from baldur.study.data import CovariateCoding, add_view, align_to_table, read_views
 from baldur.study.samples import read_samples
 from baldur.views import MultiView, View
 from baldur.views.sources import ColumnSource
@@ -60,25 +60,21 @@ def read_new_samples(
             f"no view of the file is a view of the model, which are {', '.join(wanted)}",
             "name the views as in fit",
         )
-    rows = pd.Series(np.arange(len(table)), index=table.index)
+    n_listed = len(table)
     try:
-        data, kept, _ = align(parts, how="union", labels=rows)
+        data, table, _ = align_to_table(parts, table, "union")
     except BaldurError:
         raise config.problem(
             "samples.id", "no sample of the table is in any view", "check the ids of both"
         ) from None
-    if kept is None:
-        raise TypeError("align returns labels when it is given some")
-    if len(kept) < len(table):
+    if len(table) < n_listed:
         notes.append(
             counted(
-                len(table) - len(kept),
+                n_listed - len(table),
                 "sample is in no view and gets no prediction",
                 "samples are in no view and get no prediction",
             )
         )
-    order = np.argsort(kept.to_numpy(), kind="stable")
-    data, table = data[order], table.iloc[kept.to_numpy().astype(int)[order]]
     data = _with_absent(model, data, [v for v in wanted if v not in data.view_names], notes)
     data = _with_covariates(model, config, data, table, notes)
     preparation = getattr(model.estimator, "preparation_", None)
@@ -128,10 +124,8 @@ def _with_samples(
 ) -> MultiView:
     """Return the rows with the columns of samples that the preparation needs."""
     data = data.with_samples(_columns_about_samples(preparation, config, table, notes))
-    try:
+    with config.errors_at("samples.file", "correct the cell"):
         preparation.check_samples(data)
-    except BaldurError as error:
-        raise config.problem("samples.file", str(error).rstrip("."), "correct the cell") from None
     return data
 
 
@@ -296,10 +290,8 @@ def _with_covariates(
             "samples.file", f"has no column {lacking[0]!r}, a covariate of the model",
             "add it; single cells may be empty",
         )  # fmt: skip
-    try:
+    with config.errors_at("samples.file", "correct the cell"):
         part = coding.view(table, COVARIATES, config.samples.file)
-    except BaldurError as error:
-        raise config.problem("samples.file", str(error), "correct the cell") from None
     return add_view(data, _fitting(model, config, part, COVARIATES, "error", notes))
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from baldur.core.atomic_io import PART, make_folder, write_atomically, writing
 from baldur.core.escape import has_control, one_line
 from baldur.core.limited_process import find_special, is_below, open_to_append, resolve
-from baldur.exceptions import InputError
 from baldur.study.config import StudyConfig
 
 MARK = ".study.json"
@@ -49,10 +48,8 @@ def results_folder(config: StudyConfig, output: str | Path | None = None) -> Pat
         raise config.problem(
             "output", f"{str(given)!a} holds control characters", "choose another name"
         )
-    try:
+    with config.errors_at("output", "choose another folder"):
         folder = resolve(given)
-    except InputError as error:
-        raise config.problem("output", str(error).rstrip("."), "choose another folder") from None
     if output is None and not is_below(folder, [config.folder], strictly=True):
         raise config.problem(
             "output",

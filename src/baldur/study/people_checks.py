@@ -9,10 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2_contingency, f_oneway
 
-from baldur.study.data_checks import Finding, names
-
-LIMIT = 0.99
-"""AUC of a single column (or its correlation with a number) above which it is suspicious."""
+from baldur.study.data_checks import LIMIT, Finding
 
 # Where chance alone would produce one such column in more than one of a hundred views, none of
 # them means anything: few rows, many columns.
@@ -101,42 +98,6 @@ def copying_numbers(block: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (count >= 10) & (scale > 0) & (r > LIMIT)
 
 
-def copies(key: str, outcome: str, columns: list[str]) -> list[Finding]:
-    """Report the columns of a view that repeat the outcome."""
-    if not columns:
-        return []
-    return [
-        Finding(
-            key,
-            f"{names(columns)} {'alone tells' if len(columns) == 1 else 'each alone tell'} "
-            f"{outcome!r} almost without error (above {LIMIT})",
-            f"{_leave_out(key, columns)} if they were derived from the outcome or measured after "
-            "it",
-        )
-    ]
-
-
-def missing_copies(key: str, outcome: str, columns: list[str]) -> list[Finding]:
-    """Report the columns of a view whose missing cells tell the outcome."""
-    if not columns:
-        return []
-    return [
-        Finding(
-            key,
-            f"whether {names(columns)} {'is' if len(columns) == 1 else 'are'} missing tells "
-            f"{outcome!r} almost without error (above {LIMIT})",
-            f"{_leave_out(key, columns)} if they were measured in one class only or after the "
-            "outcome",
-        )
-    ]
-
-
-def _leave_out(key: str, columns: list[str]) -> str:
-    if key.startswith("covariates"):
-        return "leave such covariates out"
-    return f"leave such columns out (exclude = [{columns[0]!r}] in [{key}])"
-
-
 # At a site with fewer rows many columns are constant, and little can be said about the outcome.
 _LEAST_ROWS = 5
 # Expected number of such columns by chance, above which they say nothing (rare variants).
@@ -165,23 +126,6 @@ def constant_columns(block: np.ndarray, sites: np.ndarray, n_columns: int) -> li
             if n_columns * float((share ** count[j]).sum()) <= _BY_CHANCE:
                 found.append((j, str(site)))
     return found
-
-
-def constant_in_site(key: str, found: dict[str, str]) -> list[Finding]:
-    """Report the columns of a view that are constant at a site."""
-    if not found:
-        return []
-    columns = list(found)
-    sites = sorted(set(found.values()))
-    where = f"at site {sites[0]!r}" if len(sites) == 1 else f"at sites {names(sites)}"
-    return [
-        Finding(
-            key,
-            f"{names(columns)} {'is' if len(columns) == 1 else 'are'} constant {where} and not "
-            "elsewhere",
-            "check how the site measured, or leave such columns out: they tell the site",
-        )
-    ]
 
 
 def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification: bool,

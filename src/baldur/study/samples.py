@@ -10,7 +10,7 @@ import pandas as pd
 from baldur.core.escape import check_names
 from baldur.core.limited_process import is_below
 from baldur.evaluation.label_matrix import read_label_matrix, yes_or_no
-from baldur.exceptions import BaldurError, InputError, MissingExtraError
+from baldur.exceptions import BaldurError, InputError
 from baldur.io import read_text_table
 from baldur.io.files import simplify_id
 from baldur.io.schema import nearest
@@ -32,17 +32,11 @@ def read_samples(config: StudyConfig) -> pd.DataFrame:
             "samples.file", f"{path} lies outside the folder of the study",
             "move it there, or name its folder with --data",
         )  # fmt: skip
-    try:
+    with config.errors_at(
+        "samples.file", "correct or replace the file", without_extra="or save the table as CSV"
+    ):
         table = read_text_table(path, **config.samples.reader_options())
         check_names(table.columns, "column name", path.name)
-    except MissingExtraError as error:
-        raise config.problem(
-            "samples.file", str(error).rstrip("."), "or save the table as CSV"
-        ) from error
-    except BaldurError as error:
-        raise config.problem(
-            "samples.file", str(error).rstrip("."), "correct or replace the file"
-        ) from error
     check_column(config, "samples.id", config.samples.id, table)
     ids = table[config.samples.id]
     become_names = [("samples.id", config.samples.id)]
@@ -51,7 +45,9 @@ def read_samples(config: StudyConfig) -> pd.DataFrame:
         become_names += [(f"covariates.{key}", column) for column in columns]
     for key, column in become_names:
         if column in table.columns:
-            _check_cells(config, key, table[column])
+            # Ids, classes and levels become names in results.
+            with config.errors_at(key, "correct the table"):
+                check_names(table[column].unique().tolist(), "name", f"column {column!r}")
     if (ids == "").any():
         at = int(np.flatnonzero((ids == "").to_numpy())[0])
         raise config.problem(
@@ -64,14 +60,6 @@ def read_samples(config: StudyConfig) -> pd.DataFrame:
             "make ids unique; repeated visits need an id each and samples.group",
         )  # fmt: skip
     return table.set_index(pd.Index(ids, name=None))
-
-
-def _check_cells(config: StudyConfig, key: str, cells: pd.Series) -> None:
-    """Refuse ids, classes and levels with control characters: they become names in results."""
-    try:
-        check_names(cells.unique().tolist(), "name", f"column {cells.name!r}")
-    except InputError as error:
-        raise config.problem(key, str(error).rstrip("."), "correct the table") from None
 
 
 def check_column(config: StudyConfig, key: str, column: str, table: pd.DataFrame) -> None:
@@ -195,7 +183,7 @@ def read_outcomes(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
     """Return the outcomes of a study as 0 and 1, a column for each."""
     cells = table[config.outcome.columns]
     positive = config.outcome.positive
-    try:
+    with config.errors_at("outcome.columns"):  # the message says what to do
         if positive is None:
             values, names = read_label_matrix(cells, len(cells))
         else:
@@ -210,9 +198,6 @@ def read_outcomes(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
                     )
                 parts.append(pd.Series(yes_or_no(cells[name], name, label), name=name))
             values, names = read_label_matrix(pd.concat(parts, axis=1), len(cells))
-    except InputError as error:
-        # The message says what to do.
-        raise config.problem("outcome.columns", str(error)) from None
     return pd.DataFrame(values, columns=names, index=table.index)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from baldur.study.data import no_outcome_note
 from baldur.study.fit import features_used, predictions_of, shift_in_notes
 from baldur.study.new_samples import read_new_samples
 from baldur.study.output_folder import Log, claim_folder, results_folder
-from baldur.study.samples import find_label
+from baldur.study.samples import check_column, find_label
 from baldur.views import MultiView
 from baldur.views.validate import counted
 
@@ -109,16 +110,17 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     """Return the main results as lines of text."""
     name = done.predictions["model"].iloc[0]
     lines = [f"{TITLE}{one_line(done.title)}", ""] if done.title else []
+    development = {row["metric"]: row for _, row in done.development.iterrows()}
     lines += [
         f"{name}, trained on {model.details.get('samples')} samples, unchanged, on "
         f"{counted(len(done.predictions), 'new one')}.",
         "",
         "Figures with 95 % intervals:",
-        *_figures(done.evaluation, name, done.development),
+        *_figures(done.evaluation, name, development),
     ]
     if len(done.evaluation.calibration):
         lines += ["", "Calibration (intercept 0 and slope 1 are right):"]
-        lines += _calibration(done.evaluation.calibration, done.development)
+        lines += _calibration(done.evaluation.calibration, development)
     if len(done.shift_views):
         lines += ["", "Predictors against training (shift in training s.d.):"]
         for _, row in done.shift_views.iterrows():
@@ -142,7 +144,7 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
                 "log odds of the model"
             )
             version = f"{name} (recalibrated: {row['version']})"
-            lines += [f"  {line}" for line in _figures(done.recalibrated_evaluation, version)]
+            lines += [f"  {line}" for line in _figures(done.recalibrated_evaluation, version, {})]
     lines += [
         f"Not recalibrated ({version}): {why}." for version, why in done.recalibrated.left_out
     ]
@@ -151,40 +153,38 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _figures(evaluation: Evaluation, name: str, before: pd.DataFrame | None = None) -> list[str]:
+def _figures(evaluation: Evaluation, name: str, development: Mapping[str, pd.Series]) -> list[str]:
     frame = evaluation.intervals
     frame = frame[frame["model"] == name]
     if "site" in frame:
         frame = frame[frame["site"] == ALL]
-    known = {} if before is None else {row["metric"]: row for _, row in before.iterrows()}
-    lines = []
-    for _, row in frame.iterrows():
-        line = _interval(METRICS[row["metric"]].heading, row)
-        if row["metric"] in known:
-            line += f"; in development {_interval('', known[row['metric']]).removeprefix('  : ')}"
-        lines.append(line)
-    return lines
+    return [
+        f"  {METRICS[row['metric']].heading}: {_interval(row, development.get(row['metric']))}"
+        for _, row in frame.iterrows()
+    ]
 
 
-def _calibration(frame: pd.DataFrame, before: pd.DataFrame | None) -> list[str]:
+def _calibration(frame: pd.DataFrame, development: Mapping[str, pd.Series]) -> list[str]:
     """Return the measures of calibration, of every class where there are more than two."""
     several = "class" in frame and frame["class"].nunique() > 1
-    known = {} if before is None or several else {r["metric"]: r for _, r in before.iterrows()}
     lines = []
     for _, row in frame.iterrows():
-        what = _MEASURES.get(row["measure"], row["measure"])
-        line = _interval(f"{row['class']}, {what}" if several else what, row)
-        if row["measure"] in known and row["measure"] not in METRICS:
-            line += f"; in development {_interval('', known[row['measure']]).removeprefix('  : ')}"
-        lines.append(line)
+        measure = row["measure"]
+        compared = not several and measure not in METRICS  # metrics are compared above
+        interval = _interval(row, development.get(measure) if compared else None)
+        what = _MEASURES.get(measure, measure)
+        lines.append(
+            f"  {row['class']}, {what}: {interval}" if several else f"  {what}: {interval}"
+        )
     return lines
 
 
-def _interval(what: str, row: pd.Series) -> str:
-    text = f"  {what}: {fixed(row['estimate'], 3)}"
+def _interval(row: pd.Series, development: pd.Series | None = None) -> str:
+    """Return an estimate with its interval, and beside it that of the development study."""
+    text = fixed(row["estimate"], 3)
     if np.isfinite(row["low"]) and np.isfinite(row["high"]):
         text += f" ({fixed(row['low'], 3)} to {fixed(row['high'], 3)})"
-    return text
+    return text if development is None else f"{text}; in development {_interval(development)}"
 
 
 _DEVELOPMENT = ["metric", "estimate", "low", "high"]
@@ -335,10 +335,7 @@ def _with_outcome(
     wanted += [(f"samples.{key}", name) for key, name in _groups_and_sites(config).items()]
     wanted += [("report.subgroups", name) for name in config.report.subgroups]
     for key, name in wanted:
-        if name not in table.columns:
-            raise config.problem(
-                key, f"{config.samples.file} has no column {name!r}", "name another column"
-            )
+        check_column(config, key, name, table)
     known = (table[column] != "").to_numpy()
     if not known.any():
         raise config.problem(
@@ -348,11 +345,8 @@ def _with_outcome(
         notes.append(no_outcome_note(int((~known).sum()), column))
     data, table = data[np.flatnonzero(known)], table[known]
     if model.outcomes:
-        try:
+        with config.errors_at("outcome.column"):  # the message says what to do
             yes_or_no(table[column], column, _positive(config, table[column]))
-        except InputError as error:
-            # The message says what to do.
-            raise config.problem("outcome.column", str(error)) from None
     elif model.classes:
         classes = _classes(model)
         other = sorted(set(table[column]) - set(classes))

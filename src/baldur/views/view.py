@@ -75,6 +75,11 @@ def as_columns(cols: Any, width: int, view: str) -> slice | np.ndarray:
             f"View {view!r}: columns must be a slice, an array of integers or a boolean mask of "
             f"length {width}, but got dtype {index.dtype} and shape {index.shape}."
         )
+    return _column_numbers(index, width, view)
+
+
+def _column_numbers(index: np.ndarray, width: int, view: str) -> np.ndarray:
+    """Return column numbers with those counted from the end made positive."""
     if index.min() < -width or index.max() >= width:
         raise InputError(
             f"View {view!r}: column numbers must lie between {-width} and {width - 1}, but they "
@@ -348,28 +353,23 @@ def _locate(view: str, spec: Any, width: int, frame: pd.DataFrame | None) -> sli
                 f"View {view!r}: a boolean mask of columns must have {width} entries, but its "
                 f"shape is {index.shape}."
             )
-        found = np.flatnonzero(index)
+        numbers = np.flatnonzero(index)
     elif index.size == 0:
-        found = np.zeros(0, dtype=np.intp)
+        numbers = np.zeros(0, dtype=np.intp)
     elif index.dtype.kind in "iu" and index.ndim == 1:
-        if index.min() < -width or index.max() >= width:
-            raise InputError(
-                f"View {view!r}: column numbers must lie between {-width} and {width - 1}, but "
-                f"they run from {index.min()} to {index.max()}."
-            )
-        found = np.where(index < 0, index + width, index).astype(np.intp)
+        numbers = _column_numbers(index, width, view)
     elif index.dtype.kind in "UO" and index.ndim == 1:
-        found = _find_names(view, list(np.atleast_1d(np.asarray(spec, dtype=object))), columns)
+        numbers = _find_names(view, list(np.atleast_1d(np.asarray(spec, dtype=object))), columns)
     else:
         raise InputError(
             f"View {view!r}: columns must be names, patterns, indices, a slice or a boolean mask, "
             f"but got {type(spec).__name__} of dtype {index.dtype}."
         )
-    if len(np.unique(found)) != len(found):
+    if len(np.unique(numbers)) != len(numbers):
         raise InputError(f"View {view!r}: a column is listed more than once; list each once.")
-    if found.size and np.array_equal(found, np.arange(found[0], found[0] + found.size)):
-        return slice(int(found[0]), int(found[0]) + found.size)
-    return found
+    if numbers.size and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + numbers.size)):
+        return slice(int(numbers[0]), int(numbers[0]) + numbers.size)
+    return numbers
 
 
 def _nameless(view: str, what: str) -> InputError:
