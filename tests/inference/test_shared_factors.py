@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
+from baldur.core.state import Sizes, read_state, write_state
 from baldur.inference.gaussians import WeightGaussian
 from baldur.inference.predictor import Predictor, SharedFactors
 from baldur.inference.shared_factors import (
@@ -143,11 +144,11 @@ def test_as_many_factors_as_outputs_change_nothing():
 
 def test_state_comes_back_and_forged_directions_are_refused():
     factors = SharedFactors(orthonormal(2), np.zeros(C))
-    again = SharedFactors.from_state(factors.to_state(), outputs=C, factors=2)
+    again = read_state(write_state(factors), SharedFactors, sizes=Sizes(C=C, K=2))
     assert_allclose(again.R, factors.R)
-    forged = {**factors.to_state(), "R": 2.0 * factors.R}
+    forged = {**write_state(factors), "R": 2.0 * factors.R}
     with pytest.raises(Exception, match="orthonormal"):
-        SharedFactors.from_state(forged, outputs=C, factors=2)
+        read_state(forged, SharedFactors, sizes=Sizes(C=C, K=2))
 
 
 def simulate(seed, n_outputs, n_factors, n=260, noise=0.0):

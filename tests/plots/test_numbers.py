@@ -19,7 +19,7 @@ from baldur.plots import (
     RocDisplay,
     ViewShareDisplay,
 )
-from baldur.plots.results_tables import results_of
+from baldur.plots.display import results_of
 
 RESAMPLES = 200
 

@@ -16,6 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from baldur.core.state import read_state, write_state
 from baldur.exceptions import BaldurError
 from baldur.saving import SavedModel, limits
 from baldur.saving.folder_files import identity_of
@@ -143,7 +144,7 @@ def judge(tree, rows):
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            model = SavedModel.from_state(tree)
+            model = read_state(tree, SavedModel)
             describe(model)
             said = wrong_answer(model.estimator, rows)
     except BaldurError as error:
@@ -179,7 +180,7 @@ def run(count, seed, models):
     trees = {}
     for name, (model, rows) in models.items():
         saved = model if isinstance(model, SavedModel) else SavedModel.alone(model)
-        value, arrays = pack_tree(saved.to_state())
+        value, arrays = pack_tree(write_state(saved))
         trees[name] = (unpack_tree(value, arrays), rows)
     for i in range(count):
         name = rng.choice(sorted(trees))

@@ -25,7 +25,7 @@ MOST = 1 << 20
 
 def content(word, card=True):
     """What is written: the word is everywhere."""
-    about = {"format": "baldur model", "schema": 3, "versions": {}, "word": word}
+    about = {"format": "baldur model", "schema": 4, "versions": {}, "word": word}
     printed = {"card.json": f'"{word}"'.encode(), "card.md": word.encode()} if card else {}
     return about, f'"{word}"'.encode(), word.encode() * 10, printed
 
@@ -300,8 +300,8 @@ def edit(folder, change):
         (lambda m: m.update(format="other"), "not one that baldur wrote"),
         (lambda m: m.update(schema=True), "not one that baldur wrote"),
         (lambda m: m.update(schema=0), "not one that baldur wrote"),
-        (lambda m: m.update(schema=2), "reads schema 3. Fit the model again"),
-        (lambda m: m.update(schema=4, versions={"baldur": "9.9\n"}), "'9.9.n'.*Install a newer"),
+        (lambda m: m.update(schema=2), "reads schema 4. Fit the model again"),
+        (lambda m: m.update(schema=5, versions={"baldur": "9.9\n"}), "'9.9.n'.*Install a newer"),
         (lambda m: m.update(schema=10**30), "Install a newer"),
     ],
 )

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.dataframe_state import dataframe_state
+from baldur.core.state import write_state
 from baldur.preparation import Preparation
 from baldur.saving import SavedModel, limits
 from baldur.saving.estimator_state import ESTIMATORS, attributes_of
@@ -45,9 +46,9 @@ def collect(tree, found):
 def fields_in_states():
     found = {}
     for model in map(fitted, MODELS):
-        collect(SavedModel.alone(model).to_state(), found)
+        collect(write_state(SavedModel.alone(model)), found)
     whole = Preparation("rank", steps=STEPS, regress_out=["age"])
-    collect(whole.fit(steps_cohort()).to_state(), found)
+    collect(write_state(whole.fit(steps_cohort())), found)
     value = [(1,), {1: 2}, slice(1), np.random.RandomState(0), whole]
     collect(settings_state(Settings(value)), found)
     frame = pd.DataFrame(

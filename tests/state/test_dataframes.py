@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.core.dataframe_state import dataframe_state, read_dataframe
+from baldur.core.dataframe_state import Table, dataframe_state, read_dataframe
+from baldur.core.state import Sizes
 from baldur.exceptions import InputError
 
 FRAMES = {
@@ -57,9 +58,11 @@ def test_attributes_of_a_table_stay():
 
 def test_columns_that_must_be_there():
     state = dataframe_state(pd.DataFrame({"a": [1]}))
-    read_dataframe(state, columns=["a"])
+    Table({"a": "whole numbers"}).read(state, Sizes())
     with pytest.raises(InputError, match="columns: expected the columns"):
-        read_dataframe(state, columns=["b"])
+        Table({"b": None}).read(state, Sizes())
+    with pytest.raises(InputError, match="expected text in the column a"):
+        Table({"a": "text"}).read(state, Sizes())
 
 
 @pytest.mark.parametrize(

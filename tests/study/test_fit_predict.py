@@ -169,7 +169,7 @@ def test_baldur_tells_the_spread_of_numbers(parts, tables, write, tmp_path):
 
 def test_the_manifest_says_what_the_model_is(fitted, tmp_path):
     manifest = read_manifest(tmp_path / "model")
-    assert manifest["schema"] == 3
+    assert manifest["schema"] == 4
     assert manifest["classes"] == ["control", "patient"]
     assert manifest["details"]["model"] == "BALDUR"
     assert [view["name"] for view in manifest["views"]][:2] == ["blood", "brain"]

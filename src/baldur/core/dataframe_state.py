@@ -1,79 +1,43 @@
-"""DataFrames as plain values, and back."""
+"""DataFrames as plain values, and back.
+
+Columns of numbers, truth values, text, categories, points in time and pandas' nullable types come
+back with the type they had. Other columns are stored cell by cell, as plain values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from baldur.core.escape import has_control
-from baldur.core.state import Fields, State, StateError, by_kind, made_by, plain
+from baldur.core.state import (
+    Boolean,
+    ByName,
+    Choice,
+    Each,
+    Flags,
+    Form,
+    Numbers,
+    Object,
+    Plain,
+    Size,
+    Sizes,
+    Text,
+    Texts,
+    need,
+    plain,
+    read_state,
+    stored,
+    write_state,
+)
 from baldur.exceptions import InputError
 
-
-def dataframe_state(frame: Any) -> State:
-    """Return the state of a DataFrame; `read_dataframe` reads it.
-
-    Columns of numbers, truth values, text, categories, points in time and pandas' nullable types
-    come back with the type they had. Other columns are stored cell by cell, as plain values.
-    """
+if TYPE_CHECKING:
     import pandas as pd
-
-    index = frame.index
-    if isinstance(index, pd.MultiIndex) or isinstance(frame.columns, pd.MultiIndex):
-        raise InputError("A table cannot be saved with an index of several levels; reset it first.")
-    counted = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(frame)))
-    return {
-        "kind": "table",
-        "rows": len(frame),
-        "columns": [plain(name, "the name of a column") for name in frame.columns],
-        "data": [_column_state(frame.iloc[:, i]) for i in range(frame.shape[1])],
-        "index": None if counted else _column_state(index.to_series()),
-        "index_name": plain(index.name, "the name of an index"),
-        "attrs": plain(dict(frame.attrs), "attrs of a table"),
-    }
-
-
-def _column_state(column: Any) -> State:
-    import pandas as pd
-
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        codes, levels = column.cat.codes.to_numpy(), column.cat.categories.to_series()
-        held = {"codes": np.array(codes), "categories": _column_state(levels)}
-        return {"kind": "categories", **held, "ordered": bool(dtype.ordered)}
-    if dtype.kind == "M":
-        # Nanoseconds or coarser since 1970, in UTC; NaT is the smallest int64.
-        zone = getattr(dtype, "tz", None)
-        values = column if zone is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
-        found = values.to_numpy()
-        unit = np.datetime_data(found.dtype)[0]
-        counts = found.astype("int64")
-        return {"kind": "times", "values": counts, "unit": unit, "zone": zone and str(zone)}
-    if dtype.kind == "m":
-        found = column.to_numpy()
-        unit = np.datetime_data(found.dtype)[0]
-        return {"kind": "durations", "values": found.astype("int64"), "unit": unit}
-    if isinstance(dtype, pd.api.extensions.ExtensionDtype):
-        missing = column.isna().to_numpy(dtype=bool)
-        if isinstance(dtype, pd.StringDtype):
-            texts = np.array(
-                ["" if gone else v for v, gone in zip(column, missing, strict=True)], object
-            )
-            return {"kind": "nullable", "values": texts, "missing": missing, "type": "string"}
-        if str(dtype) in _NULLABLE:
-            values = column.array.to_numpy(_NULLABLE[str(dtype)], na_value=0)
-            return {"kind": "nullable", "values": values, "missing": missing, "type": str(dtype)}
-        column = column.astype(object)
-    values = column.to_numpy()
-    if values.dtype.kind in "biuf":
-        return {"kind": "numbers", "values": np.array(values)}
-    cells = values.tolist()
-    if all(type(cell) is str for cell in cells):
-        return {"kind": "texts", "values": np.array(cells, dtype=object)}
-    return {"kind": "cells", "values": [plain(cell, "a cell of a table") for cell in cells]}
-
 
 _NULLABLE = {
     "boolean": "bool",
@@ -83,124 +47,284 @@ _NULLABLE = {
     "Float64": "float64",
 }
 """Nullable types of pandas, and the NumPy types of their values."""
-_UNITS = ("s", "ms", "us", "ns")
+
+_NUMBERS = Numbers("rows", "number", finite=False, largest=np.inf)
+_UNITS = Choice(("s", "ms", "us", "ns"))
 
 
-def read_dataframe(state: Any, columns: Sequence[str] | None = None) -> Any:
-    """Return a DataFrame from the state that `dataframe_state` returned; for `Fields.part`."""
+@dataclass(frozen=True)
+class _Name(Form):
+    """The name of a column or an index."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        good = value is None or type(value) in (bool, int, float, str)
+        need(good and not (type(value) is str and has_control(value)), "expected a name")
+        return value
+
+
+@dataclass(frozen=True)
+class _Cell(Form):
+    """A plain value; text without control characters."""
+
+    def _write(self, value: Any) -> Any:
+        return plain(value, "a cell of a table")
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        printable = type(value) is not str or not has_control(value)
+        need(printable, "expected text without control characters")
+        return value
+
+
+@dataclass(frozen=True)
+class _Values(Form):
+    """An array of numbers or of text."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        text = isinstance(value, np.ndarray) and value.dtype.kind in "UO"
+        return (Texts("rows") if text else _NUMBERS).read(value, sizes)
+
+
+@dataclass(frozen=True)
+class _Levels(Form):
+    """A column of its own length."""
+
+    def _write(self, value: Any) -> Any:
+        return write_state(value)
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        return read_state(value, *_COLUMNS)
+
+
+@dataclass
+class _NumberColumn:
+    kind: ClassVar[str] = "numbers"
+    values: np.ndarray = stored(_NUMBERS)
+
+    def cells(self) -> Any:
+        return self.values
+
+
+@dataclass
+class _TextColumn:
+    kind: ClassVar[str] = "texts"
+    values: np.ndarray = stored(Texts("rows"))
+
+    def cells(self) -> Any:
+        return self.values.astype(object)
+
+
+@dataclass
+class _CellColumn:
+    kind: ClassVar[str] = "cells"
+    values: list[Any] = stored(Each(_Cell(), "rows"))
+
+    def cells(self) -> Any:
+        made = np.empty(len(self.values), dtype=object)
+        for i, cell in enumerate(self.values):
+            made[i] = cell
+        return made
+
+
+@dataclass
+class _CategoryColumn:
+    kind: ClassVar[str] = "categories"
+    codes: np.ndarray = stored(Numbers("rows", "int", low=-1))  # -1 for missing
+    categories: Any = stored(_Levels())
+    ordered: bool = stored(Boolean())
+
+    def check_state(self, sizes: Sizes) -> None:
+        import pandas as pd
+
+        levels = pd.Index(self.categories.cells())
+        sound = levels.is_unique and not levels.hasnans
+        need(sound, "expected no category twice", "categories")
+        last = len(levels) - 1
+        need((self.codes <= last).all(), f"expected numbers at most {last}", "codes")
+
+    def cells(self) -> Any:
+        import pandas as pd
+
+        levels = pd.Index(self.categories.cells())
+        return pd.Categorical.from_codes(self.codes, categories=levels, ordered=self.ordered)
+
+
+@dataclass
+class _TimeColumn:
+    kind: ClassVar[str] = "times"
+    values: np.ndarray = stored(Numbers("rows", "int"))  # Units since 1970 in UTC
+    unit: str = stored(_UNITS)
+    zone: str | None = stored(Text(optional=True))
+
+    def check_state(self, sizes: Sizes) -> None:
+        try:
+            self.cells()
+        except Exception as error:  # whatever the library for time zones says
+            name = type(error).__name__
+            need(False, f"a time zone that is not known ({name})", "zone")
+
+    def cells(self) -> Any:
+        import pandas as pd
+
+        times = pd.Series(self.values.astype("int64").view(f"M8[{self.unit}]"))
+        if self.zone is not None:
+            times = times.dt.tz_localize("UTC").dt.tz_convert(self.zone)
+        return times.array
+
+
+@dataclass
+class _DurationColumn:
+    kind: ClassVar[str] = "durations"
+    values: np.ndarray = stored(Numbers("rows", "int"))
+    unit: str = stored(_UNITS)
+
+    def cells(self) -> Any:
+        return self.values.astype("int64").view(f"m8[{self.unit}]")
+
+
+@dataclass
+class _NullableColumn:
+    kind: ClassVar[str] = "nullable"
+    type: str = stored(Choice(("string", *_NULLABLE)))
+    values: np.ndarray = stored(_Values())
+    missing: np.ndarray = stored(Flags("rows"))
+
+    def check_state(self, sizes: Sizes) -> None:
+        wanted = _NULLABLE.get(self.type)
+        fits = self.values.dtype.kind in "UO" if wanted is None else self.values.dtype == wanted
+        need(fits, f"expected {wanted or 'text'}", "values")
+
+    def cells(self) -> Any:
+        import pandas as pd
+
+        values: Any = list(self.values) if self.type == "string" else self.values
+        made: Any = pd.array(values, dtype=self.type)
+        made[self.missing] = pd.NA
+        return made
+
+
+_COLUMNS = (
+    _NumberColumn,
+    _TextColumn,
+    _CellColumn,
+    _CategoryColumn,
+    _TimeColumn,
+    _DurationColumn,
+    _NullableColumn,
+)
+
+
+def _column(column: pd.Series) -> Any:
+    """Return a column in the form that it is stored in."""
     import pandas as pd
 
-    with Fields(state, "table") as read:
-        # Without a column or an index there is nothing that would show how many rows there are.
-        rows, names = read.integer("rows", high=2**31), read.plain("columns")
-        if type(names) is not list or not all(_is_name(name) for name in names):
-            raise read.fault("expected a list of names", "columns")
-        if columns is not None and names != list(columns):
-            raise read.fault(f"expected the columns {list(columns)}", "columns")
-        data = read.parts("data", _COLUMNS, len(names), rows=rows)
-        index = read.part_of_kind("index", _COLUMNS, rows=rows) if read.has("index") else None
-        label, attrs = read.plain("index_name"), read.plain("attrs")
-        read.need(_is_name(label), "expected a name", "index_name")
-        read.need(type(attrs) is dict, "expected a dictionary", "attrs")
-    frame = pd.DataFrame(dict(enumerate(data)), index=pd.RangeIndex(rows))
-    frame.columns = pd.Index(names, dtype=None if names else object)
-    if index is not None:
-        frame.index = pd.Index(index)
-    frame.index.name = label
-    frame.attrs.update(attrs)
-    return frame
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        levels = _column(column.cat.categories.to_series())
+        return _CategoryColumn(np.array(column.cat.codes), levels, bool(dtype.ordered))
+    if dtype.kind in "mM":
+        zone = getattr(dtype, "tz", None)
+        # Nanoseconds or coarser since 1970, in UTC; NaT is the smallest int64.
+        local = column if zone is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
+        values = local.to_numpy()
+        counts, unit = values.astype("int64"), np.datetime_data(values.dtype)[0]
+        if dtype.kind == "m":
+            return _DurationColumn(counts, unit)
+        return _TimeColumn(counts, unit, zone and str(zone))
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype):
+        missing = column.isna().to_numpy(dtype=bool)
+        if isinstance(dtype, pd.StringDtype):
+            texts = np.array(column.astype(object).where(~missing, "").tolist(), dtype=object)
+            return _NullableColumn("string", texts, missing)
+        if str(dtype) in _NULLABLE:
+            values = column.array.to_numpy(_NULLABLE[str(dtype)], na_value=0)
+            return _NullableColumn(str(dtype), values, missing)
+        column = column.astype(object)
+    values = column.to_numpy()
+    if values.dtype.kind in "biuf":
+        return _NumberColumn(np.array(values))
+    cells = values.tolist()
+    if all(type(cell) is str for cell in cells):
+        return _TextColumn(np.array(cells, dtype=object))
+    return _CellColumn(cells)
 
 
-def _is_name(value: Any) -> bool:
-    return (
-        value is None
-        or type(value) in (bool, int, float)
-        or (type(value) is str and not has_control(value))
+@dataclass
+class _Frame:
+    kind: ClassVar[str] = "table"
+    # Without a column or an index there is nothing that would show how many rows there are.
+    rows: int = stored(Size(0, 2**31, name="rows"))
+    columns: list[Any] = stored(Each(_Name(), "columns"))
+    data: list[Any] = stored(Each(Object(_COLUMNS), "columns"))
+    index: Any = stored(Object(_COLUMNS, optional=True))
+    index_name: Any = stored(_Name())
+    attrs: Any = stored(ByName(Plain()))
+
+
+def dataframe_state(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the state of a DataFrame; `read_dataframe` reads it."""
+    import pandas as pd
+
+    index = frame.index
+    if isinstance(index, pd.MultiIndex) or isinstance(frame.columns, pd.MultiIndex):
+        raise InputError("A table cannot be saved with an index of several levels; reset it first.")
+    counted = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(frame)))
+    columns = [_column(frame.iloc[:, i]) for i in range(frame.shape[1])]
+    kept = None if counted else _column(index.to_series())
+    return write_state(
+        _Frame(len(frame), list(frame.columns), columns, kept, index.name, frame.attrs)
     )
 
 
-def _numbers(state: Any, rows: int) -> np.ndarray:
-    with Fields(state, "numbers") as read:
-        return read.array("values", (rows,), "number", finite=False, largest=np.inf)
-
-
-def _texts(state: Any, rows: int) -> np.ndarray:
-    with Fields(state, "texts") as read:
-        return read.texts("values", (rows,)).astype(object)
-
-
-def _cells(state: Any, rows: int) -> np.ndarray:
-    with Fields(state, "cells") as read:
-        cells = read.plain("values")
-        read.need(type(cells) is list and len(cells) == rows, f"expected {rows} cells", "values")
-    made = np.empty(rows, dtype=object)
-    for i, cell in enumerate(cells):
-        if type(cell) is str and has_control(cell):
-            raise StateError(("values",), "expected text without control characters")
-        made[i] = cell
-    return made
-
-
-def _categories(state: Any, rows: int) -> Any:
+def read_dataframe(state: Any) -> pd.DataFrame:
+    """Return a DataFrame from the state that `dataframe_state` returned."""
     import pandas as pd
 
-    with Fields(state, "categories") as read:
-        levels = read.plain("categories")
-        held = levels.get("values") if type(levels) is dict else None
-        width = len(held) if isinstance(held, (list, np.ndarray)) and np.ndim(held) else 0
-        categories = pd.Index(made_by(("categories",), by_kind(_COLUMNS), levels, {"rows": width}))
-        codes = read.index("codes", (rows,), width, lowest=-1)
-        ordered = read.boolean("ordered")
-        sound = categories.is_unique and not categories.hasnans
-        read.need(sound, "expected no category twice", "categories")
-    return pd.Categorical.from_codes(codes, categories=categories, ordered=ordered)
+    held: _Frame = read_state(state, _Frame)
+    cells = {i: column.cells() for i, column in enumerate(held.data)}
+    frame = pd.DataFrame(cells, index=pd.RangeIndex(held.rows))
+    frame.columns = pd.Index(held.columns, dtype=None if held.columns else object)
+    if held.index is not None:
+        frame.index = pd.Index(held.index.cells())
+    frame.index.name = held.index_name
+    frame.attrs.update(held.attrs)
+    return frame
 
 
-def _times(state: Any, rows: int) -> Any:
-    import pandas as pd
-
-    with Fields(state, "times") as read:
-        values = read.array("values", (rows,), "int").astype("int64")
-        found = pd.Series(values.view(f"M8[{read.choice('unit', _UNITS)}]"))
-        if read.has("zone"):
-            try:
-                found = found.dt.tz_localize("UTC").dt.tz_convert(read.text("zone"))
-            except Exception as error:  # whatever the library for time zones says
-                raise read.fault(
-                    f"a time zone that is not known ({type(error).__name__})"
-                ) from None
-    return found.array
+_TYPES = {"text": "OU", "whole numbers": "iu", "numbers": "f", "truth values": "b"}
 
 
-def _durations(state: Any, rows: int) -> Any:
-    with Fields(state, "durations") as read:
-        values = read.array("values", (rows,), "int").astype("int64")
-        return values.view(f"m8[{read.choice('unit', _UNITS)}]")
+@dataclass(frozen=True)
+class Table(Form):
+    """A DataFrame with columns of some types (None for any), or any DataFrame.
 
+    The columns `more` follow, or all of them are missing. `fault` returns what else is wrong.
+    """
 
-def _nullable(state: Any, rows: int) -> Any:
-    import pandas as pd
+    columns: Mapping[str, str | None] | None = None
+    more: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    fault: Callable[[Any], str | None] = lambda table: None
 
-    with Fields(state, "nullable") as read:
-        kind = read.choice("type", ("string", *_NULLABLE))
-        missing = read.flags("missing", (rows,))
-        if kind == "string":
-            values = read.texts("values", (rows,)).astype(object)
-        else:
-            values = read.array("values", (rows,), "number", finite=False, largest=np.inf)
-            read.need(values.dtype == _NULLABLE[kind], f"expected {_NULLABLE[kind]}", "values")
-    cells: Any = list(values) if kind == "string" else values
-    made: Any = pd.array(cells, dtype=kind)
-    made[missing] = pd.NA
-    return made
+    def _write(self, value: Any) -> Any:
+        return dataframe_state(value)
 
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        frame = read_dataframe(value)
+        if self.columns is not None:
+            longer = len(frame.columns) > len(self.columns)
+            self._check(frame, {**self.columns, **(self.more if longer else {})})
+        message = self.fault(frame)
+        need(message is None, message or "")
+        return frame
 
-_COLUMNS: dict[str, Callable[..., Any]] = {
-    "numbers": _numbers,
-    "texts": _texts,
-    "cells": _cells,
-    "categories": _categories,
-    "times": _times,
-    "durations": _durations,
-    "nullable": _nullable,
-}
+    def _check(self, frame: Any, types: Mapping[str, str | None]) -> None:
+        same = list(frame.columns) == list(types)
+        need(same, f"expected the columns {list(types)}", "columns")
+        for name, wanted in types.items():
+            # An empty table has no types.
+            if wanted is None or not len(frame):
+                continue
+            cells = frame[name]
+            fits = cells.dtype.kind in _TYPES[wanted]
+            if wanted == "text":
+                fits = fits and all(type(cell) is str for cell in cells)
+            need(fits, f"expected {wanted} in the column {name}")

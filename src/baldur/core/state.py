@@ -1,39 +1,37 @@
-"""The state of a fitted object: plain values for saving, validated values when loading.
+"""One way of saving: what is stored of an object, how it is written, read and checked.
 
-An object that can be saved has two methods:
+A class that can be saved names its ``kind`` and describes what is stored of it: a dataclass in the
+metadata of its fields (`stored`), any other class in a table ``stored_fields``. `write_state` turns
+an object into plain values: None, bool, int, float, str, NumPy arrays of numbers, truth values or
+text, and lists and string-keyed dictionaries of these. `read_state` checks every value against its
+description and builds the object again. A field too many, a field too few or a value that cannot be
+is an InputError that names the field.
 
-- ``to_state()`` returns a dictionary of plain values: None, bool, int, float, str, NumPy arrays of
-  numbers, truth values or text, and lists and string-keyed dictionaries of these. Its entry
-  ``kind`` says what the object is. An object inside another one is its own ``to_state()``; a
-  DataFrame is `dataframe_state` of it.
-- ``from_state(state)``, a class method, builds the object again. `Fields` reads
-  every field with its shape, its type and what must hold for its values, and a field too many, a
-  field too few or a value that cannot be is an InputError that names the field.
+Three methods are for objects that differ from what is stored of them:
+
+- ``state_values(self)`` returns the stored values by name; without it they are the attributes.
+- ``from_values(cls, values)`` builds the object; without it, values that the constructor takes are
+  passed to it, and the others are set as attributes.
+- ``check_state(self, sizes)`` checks relations between fields, with `need`.
 
 How states become files is the job of `baldur.saving`. ``docs/reference/model-format.md`` lists
-every kind with its fields. May import `baldur.exceptions`; every part that can
-be saved imports it.
+every kind with its fields.
 
 Examples
 --------
 >>> import numpy as np
 >>> from dataclasses import dataclass
->>> from baldur.core.state import Fields
+>>> from typing import ClassVar
+>>> from baldur.core.state import Covariance, Numbers, read_state, stored, write_state
 >>> @dataclass
 ... class Gaussian:
-...     mean: np.ndarray
-...     cov: np.ndarray
-...
-...     def to_state(self):
-...         return {"kind": "gaussian", "mean": self.mean, "cov": self.cov}
-...
-...     @classmethod
-...     def from_state(cls, state):
-...         with Fields(state, "gaussian") as read:
-...             return cls(read.array("mean", ("d",)), read.covariance("cov", ("d", "d")))
->>> Gaussian.from_state(Gaussian(np.zeros(2), np.eye(2)).to_state()).mean
+...     kind: ClassVar[str] = "gaussian"
+...     mean: np.ndarray = stored(Numbers("d"))
+...     cov: np.ndarray = stored(Covariance("d d"))
+>>> state = write_state(Gaussian(np.zeros(2), np.eye(2)))
+>>> read_state(state, Gaussian).mean
 array([0., 0.])
->>> Gaussian.from_state({"kind": "gaussian", "mean": np.zeros(2), "cov": -np.eye(2)})
+>>> read_state({**state, "cov": -np.eye(2)}, Gaussian)
 Traceback (most recent call last):
     ...
 baldur.core.state.StateError: cov: expected variances that are not negative
@@ -41,9 +39,12 @@ baldur.core.state.StateError: cov: expected variances that are not negative
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
 
 import numpy as np
 
@@ -51,10 +52,7 @@ from baldur.core.escape import has_control
 from baldur.exceptions import InputError
 
 State = dict[str, Any]
-"""What ``to_state`` returns."""
-
-Shape = Sequence[int | str | None]
-"""A number; a name, which stands for one number within an object; or None for any number."""
+"""What `write_state` returns."""
 
 LARGEST = 1e150
 """Default limit on the size of stored numbers: their squares are finite, so that no product of two
@@ -64,130 +62,187 @@ CHECKED_BY_CHOLESKY = 1000
 """Covariances up to this size are factorised to see that they are positive semidefinite, which
 takes 20 ms at the limit; of larger ones the diagonal and all pairs are checked."""
 
-T = TypeVar("T")
-
-_KINDS = {"float": "f", "int": "iu", "bool": "b", "number": "biuf", "text": "UO"}
-_SAID = {
-    "float": "numbers",
-    "int": "whole numbers",
-    "bool": "truth values",
-    "number": "numbers",
-    "text": "text",
+_KINDS = {
+    "float": ("f", "numbers"),
+    "int": ("iu", "whole numbers"),
+    "bool": ("b", "truth values"),
+    "number": ("biuf", "numbers"),
+    "text": ("UO", "text"),
 }
+"""Letters of the types of an array, and what an error calls them."""
 
 
 class StateError(InputError):
     """An InputError about one field."""
 
-    def __init__(self, path: tuple[str, ...], said: str) -> None:
-        super().__init__(f"{'.'.join(path)}: {said}" if path else said)
-        self.path, self.said = path, said
+    def __init__(self, path: tuple[str, ...], message: str) -> None:
+        where = ".".join(path).replace(".[", "[")
+        super().__init__(f"{where}: {message}" if path else message)
+        self.path, self.message = path, message
 
 
-class Fields:
-    """The fields of one saved object, each read once and validated.
+@contextmanager
+def at(*path: str) -> Iterator[None]:
+    """Put the path to a field in front of every error of the block."""
+    try:
+        yield
+    except StateError as error:
+        raise StateError((*path, *error.path), error.message) from None
+    except InputError as error:
+        raise StateError(path, str(error)) from None
 
-    Used as a context: when the block ends without an error, every field must have been read.
+
+def need(holds: Any, message: str, *path: str) -> None:
+    """Raise a StateError about a field unless a condition holds."""
+    if not holds:
+        raise StateError(path, message)
+
+
+class Sizes:
+    """Numbers that the names in shapes stand for, and the number of columns of each view.
+
+    ``M`` is the number of views, and ``D`` the number of columns of the view that is read.
     """
 
-    def __init__(self, state: Any, kind: str | None = None, **sizes: int) -> None:
-        if type(state) is not dict:
-            raise StateError((), f"expected an object, but got {_described(state)}")
-        self.sizes = dict(sizes)
-        self._state = state
-        self._read: set[str] = set()
-        if kind is not None and self._take("kind") != kind:
-            raise StateError(("kind",), f"expected {kind!r}, but got {_described(state['kind'])}")
+    def __init__(self, widths: Mapping[str, int] | None = None, **known: int) -> None:
+        self.widths = dict(widths or {})
+        self.known = {**known, **({} if widths is None else {"M": len(widths)})}
 
-    def __enter__(self) -> Self:
-        return self
+    def inner(self, **known: int) -> Sizes:
+        """Return a copy for an object inside, whose own names do not reach the outside."""
+        made = Sizes(None, **{**self.known, **known})
+        made.widths = self.widths
+        return made
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        if error is None:
-            unknown = [name for name in self._state if name not in self._read]
-            if unknown:
-                raise StateError((), f"a field {str(unknown[0])[:60]!r} that is not known")
+    def of_view(self, name: str) -> Sizes:
+        """Return a copy for a value of one view."""
+        return self.inner(D=self.widths[name])
 
-    def has(self, name: str) -> bool:
-        """Return whether a field is there and not None; an absent field counts as read."""
-        self._read.add(name)
-        return self._state.get(name) is not None
+    def fits(self, shape: Sequence[str], actual: Sequence[int]) -> bool:
+        """Return whether a shape agrees with its names; a new name stands for what it meets."""
+        return len(shape) == len(actual) and all(
+            dim == "?" or self.known.setdefault(dim, int(dim) if dim.isdigit() else n) == n
+            for dim, n in zip(shape, actual, strict=True)
+        )
 
-    def fault(self, said: str, name: str | None = None) -> InputError:
-        """Return the error for a relation between fields that does not hold."""
-        return StateError(() if name is None else (name,), said)
+    def described(self, shape: Sequence[str]) -> str:
+        """Return a shape with the numbers that are known, for errors."""
+        return ", ".join(
+            f"{dim}={self.known[dim]}" if dim in self.known and not dim.isdigit() else dim
+            for dim in (("any" if dim == "?" else dim) for dim in shape)
+        )
 
-    def need(self, holds: Any, said: str, name: str | None = None) -> None:
-        """Raise the error of `fault` unless a relation between fields holds."""
-        if not holds:
-            raise self.fault(said, name)
 
-    # -- arrays ------------------------------------------------------------------------------
+# -- forms of values -----------------------------------------------------------------------------
 
-    def array(
-        self,
-        name: str,
-        shape: Shape,
-        kind: str = "float",
-        *,
-        finite: bool = True,
-        largest: float = LARGEST,
-        low: float | None = None,
-        high: float | None = None,
-        above: float | None = None,
-    ) -> np.ndarray:
-        """Return an array of numbers."""
-        value = self._array(name, shape, kind)
+
+@dataclass(frozen=True)
+class Form:
+    """How one value is stored, and what must hold for it."""
+
+    optional: bool = dataclasses.field(default=False, kw_only=True)  # Whether it may be None
+
+    def _write(self, value: Any) -> Any:
+        """Return the value as plain values."""
+        return plain(value)
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        """Return the value of plain values, or raise a StateError."""
+        return value
+
+    def write(self, value: Any) -> Any:
+        """Return a value, or None, as plain values."""
+        return None if value is None and self.optional else self._write(value)
+
+    def read(self, value: Any, sizes: Sizes) -> Any:
+        """Return the value of plain values, or None where it may be missing."""
+        return None if value is None and self.optional else self._read(value, sizes)
+
+
+Plain = Form
+"""Any tree of plain values."""
+
+
+@dataclass(frozen=True)
+class Numbers(Form):
+    """An array of numbers; `shape` has a number, a name or ``?`` (any number) for each axis."""
+
+    shape: str
+    kind: str = "float"
+    finite: bool = dataclasses.field(default=True, kw_only=True)
+    largest: float = dataclasses.field(default=LARGEST, kw_only=True)
+    low: float | None = dataclasses.field(default=None, kw_only=True)
+    high: float | None = dataclasses.field(default=None, kw_only=True)
+    above: float | None = dataclasses.field(default=None, kw_only=True)
+    below: str | None = dataclasses.field(default=None, kw_only=True)  # Name of a size
+    unique: bool = dataclasses.field(default=False, kw_only=True)
+
+    def _write(self, value: Any) -> Any:
+        return np.asarray(value)
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        letters, name = _KINDS[self.kind]
+        shape = self.shape.split()
+        if not (
+            isinstance(value, np.ndarray)
+            and value.dtype.kind in letters
+            and sizes.fits(shape, value.shape)
+        ):
+            wanted = f"{name} of shape ({sizes.described(shape)})"
+            raise StateError((), f"expected {wanted}, but got {_described(value)}")
         if value.dtype.kind == "f":
-            if finite and not np.isfinite(value).all():
-                raise StateError((name,), "expected finite numbers")
-            if np.isfinite(largest) and (np.abs(value) > largest)[np.isfinite(value)].any():
-                raise StateError((name,), f"expected numbers within {largest:g}")
+            need(not self.finite or np.isfinite(value).all(), "expected finite numbers")
+            if np.isfinite(self.largest):
+                too_large = (np.abs(value) > self.largest)[np.isfinite(value)].any()
+                need(not too_large, f"expected numbers within {self.largest:g}")
+        high = self.high if self.below is None else sizes.known[self.below] - 1
         wrong = {
-            f"at least {low}": low is not None and (value < low).any(),
+            f"at least {self.low}": self.low is not None and (value < self.low).any(),
             f"at most {high}": high is not None and (value > high).any(),
-            f"above {above}": above is not None and (value <= above).any(),
+            f"above {self.above}": self.above is not None and (value <= self.above).any(),
         }
-        for said, is_wrong in wrong.items():
-            if is_wrong:
-                raise StateError((name,), f"expected numbers {said}")
+        for condition, is_wrong in wrong.items():
+            need(not is_wrong, f"expected numbers {condition}")
+        distinct = not self.unique or len(np.unique(value)) == value.size
+        need(distinct, "expected no number twice")
         return value
 
-    def flags(self, name: str, shape: Shape) -> np.ndarray:
-        """Return an array of truth values."""
-        return self._array(name, shape, "bool")
 
-    def index(self, name: str, shape: Shape, below: int, lowest: int = 0) -> np.ndarray:
-        """Return an array of indices from `lowest` to `below` - 1."""
-        return self.array(name, shape, "int", low=lowest, high=below - 1)
+def Flags(shape: str, **options: Any) -> Numbers:
+    """An array of truth values."""
+    return Numbers(shape, "bool", **options)
 
-    def simplex(self, name: str, shape: Shape) -> np.ndarray:
-        """Return weights that are at least 0 and sum to 1 along the first axis."""
-        value = self.array(name, shape, low=0.0)
+
+@dataclass(frozen=True)
+class Simplex(Numbers):
+    """Weights that are at least 0 and sum to 1 along the first axis."""
+
+    low: float | None = dataclasses.field(default=0.0, kw_only=True)
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        value = super()._read(value, sizes)
         # Sums of weights that were normalised in float64, or stored as float32.
-        if value.size == 0 or (np.abs(value.sum(axis=0) - 1.0) > 1e-6).any():
-            raise StateError((name,), "expected weights that sum to 1")
+        sums = value.size > 0 and (np.abs(value.sum(axis=0) - 1.0) <= 1e-6).all()
+        need(sums, "expected weights that sum to 1")
         return value
 
-    def covariance(self, name: str, shape: Shape) -> np.ndarray:
-        """Return symmetric, positive semidefinite matrices: the last two axes of the array."""
-        value = self.array(name, shape)
+
+@dataclass(frozen=True)
+class Covariance(Numbers):
+    """Symmetric, positive semidefinite matrices: the last two axes of the array."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        value = super()._read(value, sizes)
         diagonal = np.diagonal(value, axis1=-2, axis2=-1)
-        if (diagonal < 0).any():
-            raise StateError((name,), "expected variances that are not negative")
+        need((diagonal >= 0).all(), "expected variances that are not negative")
         if not value.size:
             return value
         largest = np.maximum(diagonal.max(axis=-1), np.finfo(float).tiny)[..., None, None]
         # Scaled first, so that neither tiny nor huge variances leave the range of float64. The
         # tolerance is far above rounding and far below any correlation that would matter.
         scaled = value / largest
-        if (np.abs(scaled - np.swapaxes(scaled, -1, -2)) > 1e-8).any():
-            raise StateError((name,), "expected a symmetric matrix")
+        asymmetry = np.abs(scaled - np.swapaxes(scaled, -1, -2))
+        need((asymmetry <= 1e-8).all(), "expected a symmetric matrix")
         d = np.diagonal(scaled, axis1=-2, axis2=-1)
         good = (scaled**2 <= (d[..., :, None] + 1e-8) * (d[..., None, :] + 1e-8)).all()
         if good and value.shape[-1] <= CHECKED_BY_CHOLESKY:
@@ -195,267 +250,325 @@ class Fields:
                 np.linalg.cholesky(scaled + 1e-8 * np.eye(value.shape[-1]))
             except np.linalg.LinAlgError:
                 good = False
-        if not good:
-            raise StateError((name,), "expected a positive semidefinite matrix")
+        need(good, "expected a positive semidefinite matrix")
         return value
 
-    def ranges(self, low: str, high: str, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-        """Return two arrays, the first nowhere above the second; both are NaN where unknown."""
-        lower = self.array(low, shape, finite=False, largest=np.inf)
-        upper = self.array(high, shape, finite=False, largest=np.inf)
-        if lower.shape != upper.shape or (lower > upper).any():
-            raise StateError(
-                (low,), f"expected lower limits that are not above the upper limits, {high}"
-            )
-        if (np.isnan(lower) != np.isnan(upper)).any():
-            raise StateError((low,), f"expected ranges that are missing where {high} is")
-        return lower, upper
 
-    def texts(self, name: str, shape: Shape, *, unique: bool = False) -> np.ndarray:
-        """Return an array of text without control characters."""
-        value = self._array(name, shape, "text")
-        listed = value.ravel().tolist()
-        if not all(type(one) is str for one in listed):
-            raise StateError((name,), "expected text")
-        if has_control("".join(listed)):
-            raise StateError((name,), "expected text without control characters")
-        if unique and len(set(listed)) != len(listed):
-            raise StateError((name,), "expected texts that are all different")
+@dataclass(frozen=True)
+class Texts(Numbers):
+    """An array of text without control characters."""
+
+    kind: str = "text"
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        value = dataclasses.replace(self, unique=False)._array(value, sizes)
+        cells = value.ravel().tolist()
+        need(all(type(cell) is str for cell in cells), "expected text")
+        need(not has_control("".join(cells)), "expected text without control characters")
+        distinct = not self.unique or len(set(cells)) == len(cells)
+        need(distinct, "expected texts that are all different")
         return value
 
-    def labels(self, name: str) -> np.ndarray:
-        """Return class labels: numbers, truth values or printable text, none of them twice."""
-        value = self._value(name)
+    def _array(self, value: Any, sizes: Sizes) -> Any:
+        return super()._read(value, sizes)
+
+
+@dataclass(frozen=True)
+class Labels(Form):
+    """Class labels: numbers, truth values or printable text, none of them twice."""
+
+    def _write(self, value: Any) -> Any:
+        return np.asarray(value)
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
         if isinstance(value, np.ndarray) and value.dtype.kind in "UO":
-            return self.texts(name, (None,), unique=True)
-        value = self.array(name, (None,), "number", largest=np.inf)
-        if len(np.unique(value)) != value.size:
-            raise StateError((name,), "expected labels that are all different")
+            return Texts("?", unique=True).read(value, sizes)
+        value = Numbers("?", "number", largest=np.inf).read(value, sizes)
+        need(len(np.unique(value)) == value.size, "expected labels that are all different")
         return value
 
-    # -- plain values ------------------------------------------------------------------------
 
-    def number(
-        self,
-        name: str,
-        *,
-        finite: bool = True,
-        largest: float = LARGEST,
-        low: float | None = None,
-        high: float | None = None,
-        above: float | None = None,
-    ) -> float:
-        """Return a number; conditions as in `array`."""
-        value = self._take(name)
-        if type(value) not in (int, float):
-            raise StateError((name,), f"expected a number, but got {_described(value)}")
+@dataclass(frozen=True)
+class Number(Form):
+    """A number; conditions as for `Numbers`."""
+
+    finite: bool = True
+    largest: float = LARGEST
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        is_number = type(value) in (int, float)
+        need(is_number, f"expected a number, but got {_described(value)}")
         try:
             value = float(value)
         except OverflowError:
-            raise StateError((name,), "expected a number that fits into float64") from None
+            raise StateError((), "expected a number that fits into float64") from None
         wrong = {
-            "that is finite": finite and not np.isfinite(value),
-            f"within {largest:g}": np.isfinite(value) and abs(value) > largest,
-            f"of at least {low}": low is not None and value < low,
-            f"of at most {high}": high is not None and value > high,
-            f"above {above}": above is not None and value <= above,
+            "that is finite": self.finite and not np.isfinite(value),
+            f"within {self.largest:g}": np.isfinite(value) and abs(value) > self.largest,
+            f"of at least {self.low}": self.low is not None and value < self.low,
+            f"of at most {self.high}": self.high is not None and value > self.high,
+            f"above {self.above}": self.above is not None and value <= self.above,
         }
-        for said, is_wrong in wrong.items():
-            if is_wrong:
-                raise StateError((name,), f"expected a number {said}, but got {value:g}")
+        for condition, is_wrong in wrong.items():
+            need(not is_wrong, f"expected a number {condition}, but got {value:g}")
         return value
 
-    def integer(self, name: str, low: int | None = 0, high: int | None = None) -> int:
-        """Return a whole number within limits."""
-        value = self._take(name)
-        if type(value) is not int:
-            raise StateError((name,), f"expected a whole number, but got {_described(value)}")
-        # No count or index of a model leaves 64 bits.
-        lowest, most = -(2**63) if low is None else low, 2**63 - 1 if high is None else high
-        if not lowest <= value <= most:
-            raise StateError((name,), f"expected a whole number from {lowest} to {most}")
+
+@dataclass(frozen=True)
+class Integer(Form):
+    """A whole number within limits; no count or index of a model leaves 64 bits."""
+
+    low: int = 0
+    high: int = 2**63 - 1
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        is_whole = type(value) is int
+        need(is_whole, f"expected a whole number, but got {_described(value)}")
+        inside = self.low <= value <= self.high
+        need(inside, f"expected a whole number from {self.low} to {self.high}")
         return value
 
-    def boolean(self, name: str) -> bool:
-        """Return a field that must be true or false."""
-        value = self._take(name)
-        if type(value) is not bool:
-            raise StateError((name,), f"expected true or false, but got {_described(value)}")
+
+@dataclass(frozen=True)
+class Size(Integer):
+    """A whole number that a name in shapes then stands for."""
+
+    name: str = dataclasses.field(kw_only=True)
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        sizes.known[self.name] = super()._read(value, sizes)
         return value
 
-    def text(self, name: str) -> str:
-        """Return text without control characters."""
-        value = self._take(name)
-        if type(value) is not str or has_control(value):
-            raise StateError((name,), f"expected printable text, but got {_described(value)}")
+
+@dataclass(frozen=True)
+class Boolean(Form):
+    """True or false."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        need(type(value) is bool, f"expected true or false, but got {_described(value)}")
         return value
 
-    def choice(self, name: str, options: Sequence[T]) -> T:
-        """Return a field that must be one of some values."""
-        value = self._take(name)
-        for option in options:
+
+@dataclass(frozen=True)
+class Text(Form):
+    """Text without control characters."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        good = type(value) is str and not has_control(value)
+        need(good, f"expected printable text, but got {_described(value)}")
+        return value
+
+
+@dataclass(frozen=True)
+class Choice(Form):
+    """One of some values."""
+
+    options: tuple[Any, ...]
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        for option in self.options:
             if type(value) is type(option) and value == option:
                 return option
-        raise StateError((name,), f"expected one of {tuple(options)}, but got {_described(value)}")
+        raise StateError((), f"expected one of {self.options}, but got {_described(value)}")
 
-    def plain(self, name: str) -> Any:
-        """Return a tree of plain values that nothing is computed from, such as a record."""
-        return self._take(name)
 
-    def records(self, name: str) -> list[dict[str, Any]]:
-        """Return a list of dictionaries of plain values, such as the history of a fit."""
-        value = self._list(name)
-        if not all(type(one) is dict for one in value):
-            raise StateError((name,), "expected a list of records")
+@dataclass(frozen=True)
+class Names(Form):
+    """A list of printable names, none of them twice; with `or_text`, also a single name."""
+
+    or_text: bool = False
+
+    def _write(self, value: Any) -> Any:
+        return str(value) if isinstance(value, str) else [str(name) for name in value]
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        if self.or_text and type(value) is str:
+            return Text().read(value, sizes)
+        value = _list(value)
+        good = all(type(name) is str for name in value) and not has_control("".join(value))
+        need(good, "expected a list of printable names")
+        need(len(set(value)) == len(value), "expected names that are all different")
         return value
 
-    def names(self, name: str) -> list[str]:
-        """Return a list of printable names, none of them twice."""
-        value = self._list(name)
-        if not all(type(one) is str for one in value) or has_control("".join(value)):
-            raise StateError((name,), "expected a list of printable names")
-        if len(set(value)) != len(value):
-            raise StateError((name,), "expected names that are all different")
-        return value
 
-    # -- objects -----------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Each(Form):
+    """A list of values of one form; ``length="M"`` is a list with one entry per view."""
 
-    def part(self, name: str, make: Callable[..., T], **context: Any) -> T:
-        """Return ``make(state of the field, **context)``, for example with a ``from_state``."""
-        return made_by((name,), make, self._take(name), context)
+    form: Form
+    length: str | None = None
 
-    def part_of_kind(self, name: str, makers: Mapping[str, Callable[..., T]], **context: Any) -> T:
-        """Return an object of one of several kinds, made by the function for its kind."""
-        return made_by((name,), by_kind(makers), self._take(name), context)
+    def _write(self, value: Any) -> Any:
+        return [self.form.write(entry) for entry in value]
 
-    def parts(
-        self,
-        name: str,
-        make: Callable[..., T] | Mapping[str, Callable[..., T]],
-        length: int | str | None = None,
-        **context: Any,
-    ) -> list[T]:
-        """Return a list of objects; `make` as in `part`, or the table of `part_of_kind`."""
-        value, maker = self._list(name), by_kind(make) if isinstance(make, Mapping) else make
-        self._size(name, length, len(value))
-        return [made_by((f"{name}[{i}]",), maker, v, context) for i, v in enumerate(value)]
-
-    def by_name(
-        self,
-        name: str,
-        names: Sequence[str],
-        read: Callable[[Fields, str], T],
-        *,
-        some: bool = False,
-    ) -> dict[str, T]:
-        """Return a dictionary with one entry for each name, such as the views, in this order."""
-        value = self._take(name)
-        if type(value) is not dict:
-            raise StateError(
-                (name,), f"expected an object with one entry per name, but got {_described(value)}"
-            )
-        found = [one for one in names if one in value]
-        if list(value) != found or (not some and len(found) != len(names)):
-            raise StateError((name,), f"expected one entry for each of {list(names)[:8]}")
-        inner = Fields(value)
-        inner.sizes = self.sizes
-        return {one: made_by((name,), lambda _, v=one: read(inner, v), None, {}) for one in found}
-
-    def by_any_name(self, name: str, read: Callable[[Fields, str], T]) -> dict[str, T]:
-        """Return a dictionary whose names are not known beforehand; `read` as in `by_name`."""
-
-        def entries(state: Any) -> dict[str, T]:
-            with Fields(state) as inner:
-                return {one: read(inner, one) for one in state}
-
-        return self.part(name, entries)
-
-    def each(
-        self, name: str, read: Callable[[Fields, str, int], T], length: int | str | None = None
-    ) -> list[T]:
-        """Return a list of values that are not objects, such as one array per view.
-
-        `read` is called with fields, the name of an entry in them and its number:
-        ``lambda f, key, m: f.array(key, ("C", widths[m]))``.
-        """
-        value = self._list(name)
-        self._size(name, length, len(value))
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        value = _list(value)
+        if self.length is not None:
+            known = sizes.known.setdefault(self.length, len(value))
+            need(known == len(value), f"expected {known} entries, but got {len(value)}")
+        views = list(sizes.widths) if self.length == "M" else None
         made = []
-        for i, one in enumerate(value):
-            key = f"{name}[{i}]"
-            inner = Fields({key: one})
-            inner.sizes = self.sizes
-            made.append(read(inner, key, i))
+        for i, entry in enumerate(value):
+            with at(f"[{i}]"):
+                inner = sizes.inner() if views is None else sizes.of_view(views[i])
+                made.append(self.form.read(entry, inner))
         return made
 
-    # -- inside ------------------------------------------------------------------------------
 
-    def _value(self, name: str) -> Any:
-        if name not in self._state:
-            raise StateError((name,), "it is missing")
-        return self._state[name]
+@dataclass(frozen=True)
+class ByName(Form):
+    """A dictionary from names to values of one form."""
 
-    def _take(self, name: str) -> Any:
-        value = self._value(name)
-        self._read.add(name)
-        return value
+    form: Form
 
-    def _list(self, name: str) -> list[Any]:
-        value = self._take(name)
-        if type(value) is not list:
-            raise StateError((name,), f"expected a list, but got {_described(value)}")
-        return value
+    def _write(self, value: Any) -> Any:
+        return {str(name): self.form.write(entry) for name, entry in value.items()}
 
-    def _array(self, name: str, shape: Shape, kind: str) -> np.ndarray:
-        value = self._take(name)
-        known = [self.sizes.get(d) if isinstance(d, str) else d for d in shape]
-        good = (
-            isinstance(value, np.ndarray)
-            and value.dtype.kind in _KINDS[kind]
-            and value.ndim == len(known)
-            and all(n is None or n == size for n, size in zip(known, value.shape, strict=True))
-        )
-        if good:
-            # A name that comes twice in one shape is settled by its first axis.
-            for dim, size in zip(shape, value.shape, strict=True):
-                if isinstance(dim, str) and self.sizes.setdefault(dim, size) != size:
-                    good = False
-        if not good:
-            dims = [f"{d}={self.sizes[d]}" if d in self.sizes else f"{d}" for d in shape]
-            said = ", ".join(d.replace("None", "any") for d in dims)
-            wanted = f"{_SAID[kind]} of shape ({said})"
-            raise StateError((name,), f"expected {wanted}, but got {_described(value)}")
-        return value
-
-    def _size(self, name: str, length: int | str | None, found: int) -> None:
-        known = self.sizes.setdefault(length, found) if isinstance(length, str) else length
-        if known is not None and known != found:
-            raise StateError((name,), f"expected {known} entries, but got {found}")
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        made = {}
+        for name, entry in _object(value).items():
+            with at(name[:60]):
+                made[name] = self.form.read(entry, sizes.inner())
+        return made
 
 
-def made_by(
-    path: tuple[str, ...], make: Callable[..., T], state: Any, context: Mapping[str, Any]
-) -> T:
-    """Return ``make(state, **context)``; errors are prefixed with the path to the object."""
-    try:
-        return make(state, **context)
-    except StateError as error:
-        raise StateError((*path, *error.path), error.said) from None
-    except InputError as error:
-        raise StateError(path, str(error)) from None
+@dataclass(frozen=True)
+class ByView(ByName):
+    """A dictionary with an entry for each view, in their order; with `some`, for some of them."""
+
+    some: bool = False
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        present = [name for name in sizes.widths if name in _object(value)]
+        complete = self.some or len(present) == len(sizes.widths)
+        ordered = list(value) == present and complete
+        need(ordered, f"expected one entry for each of {list(sizes.widths)[:8]}")
+        made = {}
+        for name in present:
+            with at(name):
+                made[name] = self.form.read(value[name], sizes.of_view(name))
+        return made
 
 
-def by_kind(makers: Mapping[str, Callable[..., T]]) -> Callable[..., T]:
-    """Return a maker that chooses one of several by the entry ``kind`` of the state."""
+@dataclass(frozen=True)
+class Widths(Form):
+    """The number of columns of each view; `ByView` and ``M`` then refer to these views."""
 
-    def make(state: Any, **context: Any) -> T:
-        kind = state.get("kind") if type(state) is dict else None
-        if type(kind) is not str or kind not in makers:
-            wanted = " or ".join(repr(k) for k in makers)
-            raise StateError(("kind",), f"expected {wanted}, but got {_described(kind)}")
-        return makers[kind](state, **context)
+    def _write(self, value: Any) -> Any:
+        return {str(name): int(width) for name, width in value.items()}
 
-    return make
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        widths = ByName(Integer(1)).read(value, sizes)
+        need(widths, "expected at least one view")
+        need(not has_control("".join(widths)), "expected printable names of views")
+        sizes.widths, sizes.known["M"] = widths, len(widths)
+        return dict(widths)
+
+
+@dataclass(frozen=True)
+class FromSizes(Form):
+    """A value that is not stored, as it follows from the sizes."""
+
+    value: Callable[[Sizes], Any]
+
+
+@dataclass(frozen=True)
+class Object(Form):
+    """An object of one of some classes."""
+
+    classes: tuple[type, ...]
+
+    def _write(self, value: Any) -> Any:
+        return write_state(value)
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        return read_state(value, *self.classes, sizes=sizes.inner())
+
+
+# -- objects -------------------------------------------------------------------------------------
+
+
+def stored(form: Form, **options: Any) -> Any:
+    """Return the field of a dataclass that is stored in this form."""
+    return dataclasses.field(metadata={"stored": form}, **options)
+
+
+def stored_fields(kind: type) -> Mapping[str, Form]:
+    """Return the form of every stored field of a class, by name."""
+    if hasattr(kind, "stored_fields"):
+        return dict(kind.stored_fields)
+    fields = dataclasses.fields(kind)
+    return {field.name: field.metadata["stored"] for field in fields if field.metadata}
+
+
+def write_state(value: Any) -> State:
+    """Return an object as plain values."""
+    fields = stored_fields(type(value))
+    values = value.state_values() if hasattr(value, "state_values") else {}
+    state: State = {"kind": value.kind}
+    for name, form in fields.items():
+        if not isinstance(form, FromSizes):
+            state[name] = form.write(values[name] if name in values else getattr(value, name))
+    return state
+
+
+def read_state(state: Any, *classes: type, sizes: Sizes | None = None) -> Any:
+    """Return the object of a state, of one of some classes; everything is checked."""
+    kinds: dict[str, Any] = {kind.kind: kind for kind in classes}  # type: ignore[attr-defined]
+    name = _object(state).get("kind")
+    if type(name) is not str or name not in kinds:
+        wanted = " or ".join(repr(kind) for kind in kinds)
+        raise StateError(("kind",), f"expected {wanted}, but got {_described(name)}")
+    sizes = Sizes() if sizes is None else sizes
+    values = read_fields(state, stored_fields(kinds[name]), sizes, known=("kind",))
+    made = build(kinds[name], values)
+    if hasattr(made, "check_state"):
+        made.check_state(sizes)
+    return made
+
+
+def read_fields(
+    state: Any, fields: Mapping[str, Form], sizes: Sizes, known: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the values of fields; a field too few or too many is a StateError."""
+    values: dict[str, Any] = {}
+    unknown = [name for name in _object(state) if name not in fields and name not in known]
+    need(not unknown, f"a field {unknown[0][:60]!r} that is not known" if unknown else "")
+    for name, form in fields.items():
+        with at(name):
+            if isinstance(form, FromSizes):
+                values[name] = form.value(sizes)
+                continue
+            need(name in state, "it is missing")
+            values[name] = form.read(state[name], sizes)
+    return values
+
+
+def build(kind: Any, values: dict[str, Any]) -> Any:
+    """Return the object of some stored values."""
+    if hasattr(kind, "from_values"):
+        return kind.from_values(values)
+    settings = signature(kind).parameters
+    made = kind(**{name: value for name, value in values.items() if name in settings})
+    for name, value in values.items():
+        if name not in settings:
+            setattr(made, name, value)
+    return made
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise StateError((), f"expected an object, but got {_described(value)}")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if type(value) is not list:
+        raise StateError((), f"expected a list, but got {_described(value)}")
+    return value
 
 
 def _described(value: Any) -> str:
@@ -477,9 +590,9 @@ def plain(value: Any, what: str = "a value") -> Any:
     if isinstance(value, np.generic):
         return plain(value.item(), what)
     if isinstance(value, (list, tuple)):
-        return [plain(one, what) for one in value]
+        return [plain(entry, what) for entry in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {str(key): plain(one, what) for key, one in value.items()}
+        return {str(key): plain(entry, what) for key, entry in value.items()}
     if isinstance(value, str):
         return str(value)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"

@@ -236,17 +236,16 @@ class Model:
         -------
         Model
         """
-        have = self.estimator.get_params(deep=True)
-        open_ = {k: v for k, v in have.items() if k.rpartition("__")[2] == "preparation"}
-        if not open_:
+        parameters = self.estimator.get_params(deep=True)
+        own = {k: v for k, v in parameters.items() if k.rpartition("__")[2] == "preparation"}
+        if not own:
             raise InputError(
                 f"Model {self.name!r}: {type(self.estimator).__name__} accepts a MultiView but has "
                 "no parameter 'preparation', so that filters, sites and covariates cannot be "
                 "learned inside of it. Give it one, see baldur.preparation.preparation_for."
             )
-        unset = {k: preparation for k, v in open_.items() if v is None}
-        made = clone(self.estimator).set_params(**unset)
-        return replace(self, estimator=made)
+        unset = {k: preparation for k, v in own.items() if v is None}
+        return replace(self, estimator=clone(self.estimator).set_params(**unset))
 
     def settings(self) -> list[dict[str, Any]]:
         """Return every combination in the grid, in a fixed order."""
@@ -254,11 +253,10 @@ class Model:
 
     def make(self, setting: Mapping[str, Any], seed: int, *, searching: bool = False) -> Any:
         """Return a new estimator with a setting and a seed."""
-        first = self.search if searching else {}
-        made = clone(self.estimator).set_params(**first, **setting)
-        have = made.get_params(deep=True)
-        seeds = {k: seed for k in have if k == "random_state" or k.endswith("__random_state")}
-        return made.set_params(**seeds)
+        search = self.search if searching else {}
+        estimator = clone(self.estimator).set_params(**search, **setting)
+        names = (k for k in estimator.get_params(deep=True) if k.split("__")[-1] == "random_state")
+        return estimator.set_params(**dict.fromkeys(names, seed))
 
 
 def known_models(classification: bool = True) -> list[str]:
@@ -327,63 +325,70 @@ def make_model(
     >>> make_model("BALDUR", views=["clinical"]).name
     'BALDUR (clinical)'
     """
-    default: Mapping[str, list[Any]] = {}
-    search: Mapping[str, Any] = {}
-    if estimator is None:
-        if name in OURS:
-            classifier, regressor = OURS[name]
-            estimator = classifier() if classification else regressor()
-        elif name in known_models(classification):
-            entry = BASELINES[name]
-            estimator = entry.make(classification=classification)
-            default = entry.settings_to_try(full=grid == FULL)
-            search = entry.search
-        else:
-            near = get_close_matches(name, known_models(classification), 1)
-            hint = f"did you mean {near[0]!r}?" if near else "give an estimator for it."
-            raise InputError(
-                f"There is no model {name!r} for this task; known are "
-                f"{', '.join(known_models(classification))}: {hint}"
-            )
-    elif not takes_views(estimator):
-        estimator = SideBySide(estimator)
     if isinstance(grid, str) and grid != FULL:
         raise InputError(f"Model {name!r}: grid must be a dictionary or 'full', but got {grid!r}.")
-    wanted = default if grid is None or isinstance(grid, str) else grid
-    fixed = dict(settings or {})
+    default: Mapping[str, list[Any]] = {}
+    search: Mapping[str, Any] = {}
+    if estimator is None and name in OURS:
+        estimator = OURS[name][0 if classification else 1]()
+    elif estimator is None:
+        entry = _entry(name, classification)
+        estimator = entry.make(classification=classification)
+        default, search = entry.settings_to_try(full=grid == FULL), entry.search
+    elif not takes_views(estimator):
+        estimator = SideBySide(estimator)
     wrapped = isinstance(estimator, SideBySide)
     legal = estimator.get_params(deep=True)
-    wanted = {_parameter(k, wrapped, legal): list(v) for k, v in wanted.items()}
-    fixed = {_parameter(k, wrapped, legal): v for k, v in fixed.items()}
+    fixed = {_parameter(k, wrapped, legal): v for k, v in (settings or {}).items()}
+    tried = default if grid is None or isinstance(grid, str) else grid
+    tried = {_parameter(k, wrapped, legal): list(v) for k, v in tried.items()}
     # A setting given once is not searched.
-    wanted = {k: v for k, v in wanted.items() if k not in fixed}
-    for key in (*wanted, *fixed):
+    tried = {k: v for k, v in tried.items() if k not in fixed}
+    _check_settings(name, tried, [*tried, *fixed], legal)
+    estimator = clone(estimator).set_params(**fixed)
+    if scale is not None and not {"scale", "preparation"} & {*tried, *fixed}:
+        _set_scale(estimator, scale)
+    search = {k: v for k, v in search.items() if k not in tried and k not in fixed}
+    if views is None:
+        return Model(name, estimator, tried, search)
+    if isinstance(views, str) or not views:
+        raise InputError(
+            f"Model {name!r}: views must be a list of one or more names, but got {views!r}."
+        )
+    return Model(name_with_views(name, views), estimator, tried, search, tuple(views), name)
+
+
+def _entry(name: str, classification: bool) -> Entry:
+    """Return a baseline by its name, or name the one that was probably meant."""
+    known = known_models(classification)
+    if name in known:
+        return BASELINES[name]
+    near = get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else "give an estimator for it."
+    raise InputError(
+        f"There is no model {name!r} for this task; known are {', '.join(known)}: {hint}"
+    )
+
+
+def _check_settings(
+    name: str, grid: Mapping[str, list[Any]], keys: Iterable[str], legal: Iterable[str]
+) -> None:
+    """Refuse settings that an estimator does not have, and grids that are empty or too large."""
+    for key in keys:
         if key not in legal:
             short = [_bare(k) for k in legal if _bare(k).partition("__")[0] not in _NOT_SETTINGS]
             near = get_close_matches(_bare(key), short, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(short)}."
             raise InputError(f"Model {name!r} has no setting {_bare(key)!r}: {hint}")
-    for key, values in wanted.items():
+    for key, values in grid.items():
         if not values:
             raise InputError(f"Model {name!r}: the grid of {_bare(key)!r} is empty; list values.")
-    combinations = math.prod(map(len, wanted.values()))
+    combinations = math.prod(map(len, grid.values()))
     if combinations > _MOST_COMBINATIONS:
         raise InputError(
             f"Model {name!r}: the grid has {combinations:,} combinations, and at most "
             f"{_MOST_COMBINATIONS:,} are tried; list fewer values."
         )
-    made = clone(estimator).set_params(**fixed)
-    searched = {*wanted, *fixed}
-    if scale is not None and not {"scale", "preparation"} & searched:
-        _set_scale(made, scale)
-    search = {k: v for k, v in search.items() if k not in searched}
-    if views is None:
-        return Model(name, made, wanted, search)
-    if isinstance(views, str) or not views:
-        raise InputError(
-            f"Model {name!r}: views must be a list of one or more names, but got {views!r}."
-        )
-    return Model(name_with_views(name, views), made, wanted, search, tuple(views), name)
 
 
 def name_with_views(name: str, views: Sequence[str]) -> str:
@@ -415,23 +420,21 @@ def _bare(key: str) -> str:
 
 def make_models(models: Any, classification: bool = True) -> list[Model]:
     """Build the models of a comparison from names, estimators or grids."""
-    if isinstance(models, str):
-        models = [models]
-    if not isinstance(models, Mapping):
-        if not isinstance(models, Iterable):
-            raise InputError(
-                f"models must be names, or a dictionary of estimators, but got {models!r}."
-            )
-        made = [
+    if isinstance(models, Mapping):
+        built = [_from_pair(name, value, classification) for name, value in models.items()]
+    elif isinstance(models, Iterable):
+        built = [
             m if isinstance(m, Model) else make_model(m, classification=classification)
-            for m in models
+            for m in ([models] if isinstance(models, str) else models)
         ]
     else:
-        made = [_from_pair(name, given, classification) for name, given in models.items()]
-    names = [m.name for m in made]
+        raise InputError(
+            f"models must be names, or a dictionary of estimators, but got {models!r}."
+        )
+    names = [m.name for m in built]
     if not names or len(set(names)) != len(names):
         raise InputError(f"models must have one or more different names, but got {names}.")
-    return made
+    return built
 
 
 def _from_pair(name: str, given: Any, classification: bool) -> Model:

@@ -6,18 +6,21 @@ Shapes: J Gaussians in a block, K factors, M views, L features, N training rows,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from baldur.core.state import Fields, State
+from baldur.core.state import Covariance, Each, Number, Numbers, Object, Sizes, need, stored
 from baldur.core.types import Array, Index
 from baldur.inference.design import predict_rows
 from baldur.model.posterior import SamplePosterior, with_ones
 from baldur.views.prepared_view import PreparedView
 
 Views = Sequence[PreparedView]
+
+COLUMNS = Each(Numbers("?", "int", low=0, below="D", unique=True), "M")
+"""For each view, the columns that have a weight, none twice."""
 
 
 class CoefficientSums:
@@ -42,30 +45,16 @@ class CoefficientSums:
 class WeightGaussian:
     """Gaussians known by mean and covariance of their weights."""
 
-    index: Index
-    mean: Array  # (J, K, 1 + L); the intercept first
-    cov: Array  # (J, K, 1 + L, 1 + L)
+    kind: ClassVar[str] = "weight gaussian"
 
-    def to_state(self) -> State:
-        """Return the Gaussians as plain values."""
-        return {
-            "kind": "weight gaussian",
-            "index": list(self.index),
-            "mean": self.mean,
-            "cov": self.cov,
-        }
+    index: Index = stored(COLUMNS)
+    mean: Array = stored(Numbers("J C l"))  # l = 1 + L; the intercept first
+    cov: Array = stored(Covariance("J C l l"))
 
-    @classmethod
-    def from_state(cls, state: Any, *, widths: Sequence[int], factors: int) -> WeightGaussian:
-        """Build the Gaussians from their state, for views of these widths and so many factors."""
-        with Fields(state, "weight gaussian", K=factors) as read:
-            index = _read_index(read, widths)
-            read.sizes["l"] = 1 + sum(map(len, index))
-            return cls(
-                index=index,
-                mean=read.array("mean", ("J", "K", "l")),
-                cov=read.covariance("cov", ("J", "K", "l", "l")),
-            )
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse other numbers of weights than of features."""
+        features = sum(map(len, self.index))
+        need(self.mean.shape[2] == 1 + features, f"expected {1 + features} weights", "mean")
 
     def moments(self, views: Views) -> tuple[Array, Array]:
         """Return X <w> and x^T Cov x, each (J, K, n)."""
@@ -92,62 +81,32 @@ class WeightGaussian:
 class KernelGaussian:
     """Gaussians known through the training rows, as the sample solver leaves them."""
 
-    alpha: Array  # (J, K, N)
-    half: Array  # (J, K, N, N); half^T half = C^-1
-    s: Array  # (J, K, L); for columns or (J, K, M) for whole views
-    intercept_var: float
-    index: Index | None = None  # or None for whole views
-    cells: Array | None = None  # (N, L); training rows of the columns, or None
-    train: list[PreparedView] | None = None  # training rows of whole views, or None
+    kind: ClassVar[str] = "kernel gaussian"
+
+    alpha: Array = stored(Numbers("J C N"))
+    half: Array = stored(Numbers("J C N N"))  # half^T half = C^-1
+    s: Array = stored(Numbers("J C L", low=0.0))  # for columns, or (J, C, M) for whole views
+    intercept_var: float = stored(Number(low=0.0))
+    # Columns with their training rows, or training rows of whole views
+    index: Index | None = stored(replace(COLUMNS, optional=True), default=None)
+    cells: Array | None = stored(Numbers("N l", optional=True), default=None)
+    train: list[PreparedView] | None = stored(
+        Each(Object((PreparedView,)), "M", optional=True), default=None
+    )
 
     def __post_init__(self) -> None:
         # As it comes back from a file, so that products of a loaded predictor round alike.
         self.half = np.ascontiguousarray(self.half)
 
-    def to_state(self) -> State:
-        """Return the Gaussians and the training rows that they need as plain values."""
-        return {
-            "kind": "kernel gaussian",
-            "alpha": self.alpha,
-            "half": self.half,
-            "s": self.s,
-            "intercept_var": float(self.intercept_var),
-            "index": None if self.index is None else list(self.index),
-            "cells": self.cells,
-            "train": None if self.train is None else [view.to_state() for view in self.train],
-        }
-
-    @classmethod
-    def from_state(cls, state: Any, *, widths: Sequence[int], factors: int) -> KernelGaussian:
-        """Build the Gaussians from their state, for views of these widths and so many factors."""
-        with Fields(state, "kernel gaussian", K=factors) as read:
-            alpha = read.array("alpha", ("J", "K", "n"))
-            rows = alpha.shape[2]
-            index, cells, train = None, None, None
-            if read.has("cells"):
-                index = _read_index(read, widths)
-                read.sizes["l"] = sum(map(len, index))
-                cells = read.array("cells", ("n", "l"))
-                read.need(not read.has("train"), "expected no rows beside the cells", "train")
-            else:
-                read.need(not read.has("index"), "expected no columns without cells", "index")
-                read.sizes["l"] = len(widths)
-                train = read.each(
-                    "train",
-                    lambda f, key, m: f.part(
-                        key, PreparedView.from_state, rows=rows, width=widths[m]
-                    ),
-                    len(widths),
-                )
-            return cls(
-                alpha=alpha,
-                half=read.array("half", ("J", "K", "n", "n")),
-                s=read.array("s", ("J", "K", "l"), low=0.0),
-                intercept_var=read.number("intercept_var", low=0.0),
-                index=index,
-                cells=cells,
-                train=train,
-            )
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse training rows of other columns, or of columns and whole views at once."""
+        columns = self.index is not None
+        need(columns == (self.cells is not None), "expected it where there are cells", "index")
+        need(columns == (self.train is None), "expected rows of columns or of views", "train")
+        features = sizes.known["M"] if self.index is None else sum(map(len, self.index))
+        need(self.s.shape[2] == features, f"expected {features} variances", "s")
+        fits = self.cells is None or self.cells.shape[1] == features
+        need(fits, f"expected {features} columns", "cells")
 
     def moments(self, views: Views) -> tuple[Array, Array]:
         """Return mean and variance from the kernel with the training rows, each (J, K, n)."""
@@ -214,17 +173,6 @@ class KernelGaussian:
         cov = -np.matmul(part.swapaxes(-1, -2), part)
         np.einsum("jkll->jkl", cov)[...] += prior
         return prior * np.matmul(self.alpha, X1), cov
-
-
-def _read_index(read: Fields, widths: Sequence[int]) -> Index:
-    """Return the field "index": for each view, features that have a weight, none twice."""
-
-    def one(f: Fields, key: str, m: int) -> Any:
-        columns = f.index(key, (None,), widths[m])
-        f.need(len(np.unique(columns)) == len(columns), "expected no feature twice", key)
-        return columns
-
-    return read.each("index", one, len(widths))
 
 
 def block_size(block: WeightGaussian | KernelGaussian) -> int:

@@ -10,13 +10,22 @@ Shapes: J Gaussians in a block, K factors, C outputs, M views, L features, N tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from baldur.core.state import Fields, State, by_kind
+from baldur.core.state import (
+    Each,
+    FromSizes,
+    Number,
+    Numbers,
+    Object,
+    Simplex,
+    Sizes,
+    need,
+    stored,
+)
 from baldur.core.types import Array, Index
 from baldur.inference.ensemble_members import mixture
 from baldur.inference.gaussians import (
@@ -33,34 +42,14 @@ from baldur.inference.predictive import calibrated_moments, pooled_weights
 class Calibration:
     """How stacking and left-out views change the pooled Gaussian."""
 
-    base: Array  # (K,); the base logit
-    slope: float  # calibration slope
-    slope_var: float  # posterior variance of the ln slope
-    shrink: Array  # (K,); what integrating over left-out views leaves of linear predictors
-    spread: Array  # (K,); factor of their standard deviations
+    kind: ClassVar[str] = "calibration"
 
-    def to_state(self) -> State:
-        """Return the calibration as plain values."""
-        return {
-            "kind": "calibration",
-            "base": self.base,
-            "slope": float(self.slope),
-            "slope_var": float(self.slope_var),
-            "shrink": self.shrink,
-            "spread": self.spread,
-        }
-
-    @classmethod
-    def from_state(cls, state: Any, *, factors: int) -> Calibration:
-        """Build the calibration from its state, for so many factors."""
-        with Fields(state, "calibration", K=factors) as read:
-            return cls(
-                base=read.array("base", ("K",)),
-                slope=read.number("slope", above=0.0),
-                slope_var=read.number("slope_var", low=0.0),
-                shrink=read.array("shrink", ("K",), low=0.0),
-                spread=read.array("spread", ("K",), low=0.0),
-            )
+    base: Array = stored(Numbers("C"))  # the base logit
+    slope: float = stored(Number(above=0.0))  # calibration slope
+    slope_var: float = stored(Number(low=0.0))  # posterior variance of the ln slope
+    # What integrating over left-out views leaves of linear predictors
+    shrink: Array = stored(Numbers("C", low=0.0))
+    spread: Array = stored(Numbers("C", low=0.0))  # factor of their standard deviations
 
     def calibrate_weights(
         self, mean: list[Array], std: list[Array], b: Array
@@ -79,21 +68,15 @@ class Calibration:
 class SharedFactors:
     """K latent factors behind C outputs: f = R (eta - centre), eta = centre + R^T f."""
 
-    R: Array  # (K, C); with orthonormal rows; the loadings are V = R^T
-    centre: Array  # (C,); mean linear predictor over the training rows
+    kind: ClassVar[str] = "shared factors"
 
-    def to_state(self) -> State:
-        """Return the factors as plain values."""
-        return {"kind": "shared factors", "R": self.R, "centre": self.centre}
+    R: Array = stored(Numbers("K C"))  # with orthonormal rows; the loadings are V = R^T
+    centre: Array = stored(Numbers("C"))  # mean linear predictor over the training rows
 
-    @classmethod
-    def from_state(cls, state: Any, *, outputs: int, factors: int) -> SharedFactors:
-        """Build the factors from their state, for so many outputs and factors."""
-        with Fields(state, "shared factors", C=outputs, K=factors) as read:
-            R = read.array("R", ("K", "C"))
-            apart = np.abs(R @ R.T - np.eye(factors)).max()
-            read.need(bool(apart < 1e-8), "expected orthonormal rows", "R")
-            return cls(R=R, centre=read.array("centre", ("C",)))
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse directions that are not orthonormal."""
+        apart = np.abs(self.R @ self.R.T - np.eye(len(self.R))).max(initial=0.0)
+        need(apart < 1e-8, "expected orthonormal rows", "R")
 
     @property
     def P(self) -> Array:
@@ -124,66 +107,31 @@ class SharedFactors:
 class Predictor:
     """A Gaussian over the linear predictors of any row."""
 
-    blocks: list[WeightGaussian | KernelGaussian]  # with one Gaussian per output
-    weights: Array  # (J, C); how much each of their Gaussians counts, columns sum to one
-    widths: list[int]
-    noise: Array  # (C,); variance of the noise, 0 for logistic outputs
-    signal: Array  # (M, K); mean square of each view's part of each factor on the training rows
-    output_signal: Array  # (M, C); the same for each output
-    missing_variance: Array  # (M, C); variance of a view's part for a sample without the view
-    calibration: Calibration | None = None  # or None where the Gaussian is used as it is
-    factors: SharedFactors | None = None  # or None where factor k is output k
+    kind: ClassVar[str] = "predictor"
 
-    def to_state(self) -> State:
-        """Return the predictor as plain values; `widths` follow from the preparation."""
-        return {
-            "kind": "predictor",
-            "blocks": [block.to_state() for block in self.blocks],
-            "weights": self.weights,
-            "noise": self.noise,
-            "signal": self.signal,
-            "output_signal": self.output_signal,
-            "missing_variance": self.missing_variance,
-            "calibration": None if self.calibration is None else self.calibration.to_state(),
-            "factors": None if self.factors is None else self.factors.to_state(),
-        }
+    # With one Gaussian per output
+    blocks: list[WeightGaussian | KernelGaussian] = stored(
+        Each(Object((WeightGaussian, KernelGaussian)))
+    )
+    weights: Array = stored(Simplex("J C"))  # how much each of their Gaussians counts
+    widths: list[int] = stored(FromSizes(lambda sizes: list(sizes.widths.values())))
+    noise: Array = stored(Numbers("C", low=0.0))  # variance of the noise, 0 for logistic outputs
+    # Mean square of each view's part of each factor on the training rows, and of each output
+    signal: Array = stored(Numbers("M K", low=0.0))
+    output_signal: Array = stored(Numbers("M C", low=0.0))
+    # Variance of a view's part for a sample without the view
+    missing_variance: Array = stored(Numbers("M C", low=0.0))
+    # None where the Gaussian is used as it is
+    calibration: Calibration | None = stored(Object((Calibration,), optional=True), default=None)
+    # None where factor k is output k
+    factors: SharedFactors | None = stored(Object((SharedFactors,), optional=True), default=None)
 
-    @classmethod
-    def from_state(
-        cls, state: Any, *, widths: Sequence[int], outputs: int, factors: int
-    ) -> Predictor:
-        """Build the predictor from its state, for views of these widths, outputs and factors."""
-        blocks: Callable[..., WeightGaussian | KernelGaussian] = by_kind(
-            {
-                "weight gaussian": WeightGaussian.from_state,
-                "kernel gaussian": KernelGaussian.from_state,
-            }
-        )
-        with Fields(state, "predictor", M=len(widths), C=outputs, K=factors) as read:
-            made = cls(
-                blocks=read.parts("blocks", blocks, widths=list(widths), factors=outputs),
-                weights=read.simplex("weights", ("J", "C")),
-                widths=list(widths),
-                noise=read.array("noise", ("C",), low=0.0),
-                signal=read.array("signal", ("M", "K"), low=0.0),
-                output_signal=read.array("output_signal", ("M", "C"), low=0.0),
-                missing_variance=read.array("missing_variance", ("M", "C"), low=0.0),
-                calibration=(
-                    read.part("calibration", Calibration.from_state, factors=outputs)
-                    if read.has("calibration")
-                    else None
-                ),
-                factors=(
-                    read.part("factors", SharedFactors.from_state, outputs=outputs, factors=factors)
-                    if read.has("factors")
-                    else None
-                ),
-            )
-            total = sum(map(block_size, made.blocks))
-            read.need(total == read.sizes["J"], f"expected {total} rows", "weights")
-            same = made.factors is not None or outputs == factors
-            read.need(same, "expected them where factors are not outputs", "factors")
-            return made
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse weights of other Gaussians, and outputs that are not the factors."""
+        total = sum(map(block_size, self.blocks))
+        need(total == len(self.weights), f"expected {total} rows", "weights")
+        same = self.factors is not None or sizes.known["C"] == sizes.known["K"]
+        need(same, "expected them where factors are not outputs", "factors")
 
     @property
     def V(self) -> Array:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from baldur.core.state import Fields, State
+from baldur.core.state import Boolean, Numbers, Object, stored
 from baldur.core.types import Array, Index
 from baldur.inference.gaussians import WeightGaussian
 from baldur.inference.predictor import mean_squares
@@ -34,37 +34,15 @@ class MeanFieldPredictor:
     noise. In regression the output itself is observed, and its noise is apart.
     """
 
-    result: MeanFieldResult
-    regression: bool
-    signal: Array  # (M, K) and (M, C) arrays, mean square of each view's part on the
-    output_signal: Array
+    kind: ClassVar[str] = "mean-field predictor"
+
+    result: MeanFieldResult = stored(Object((MeanFieldResult,)))
+    regression: bool = stored(Boolean())
+    # Mean square of each view's part of each factor on the training rows, and of each output
+    signal: Array = stored(Numbers("M K", low=0.0))
+    output_signal: Array = stored(Numbers("M C", low=0.0))
 
     holds_training_rows = False
-
-    def to_state(self) -> State:
-        """Return the predictor as plain values."""
-        return {
-            "kind": "mean-field predictor",
-            "result": self.result.to_state(),
-            "regression": self.regression,
-            "signal": self.signal,
-            "output_signal": self.output_signal,
-        }
-
-    @classmethod
-    def from_state(
-        cls, state: Any, *, widths: Sequence[int], outputs: int, factors: int
-    ) -> MeanFieldPredictor:
-        """Build the predictor from its state, for views of these widths, outputs and factors."""
-        sizes = {"outputs": outputs, "factors": factors}
-        with Fields(state, "mean-field predictor", M=len(widths), C=outputs, K=factors) as read:
-            result = read.part("result", MeanFieldResult.from_state, widths=list(widths), **sizes)
-            return cls(
-                result=result,
-                regression=read.boolean("regression"),
-                signal=read.array("signal", ("M", "K"), low=0.0),
-                output_signal=read.array("output_signal", ("M", "C"), low=0.0),
-            )
 
     @property
     def V(self) -> Array:

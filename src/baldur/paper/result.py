@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from baldur.core.state import Fields
-from baldur.core.state import State as Saved
+from baldur.core.state import (
+    Boolean,
+    ByName,
+    Covariance,
+    Each,
+    Flags,
+    Number,
+    Numbers,
+    Object,
+    Plain,
+    Sizes,
+    Text,
+    need,
+    stored,
+)
 from baldur.core.types import Array, IntArray, Mask
 from baldur.exceptions import InputError
 from baldur.paper.starts import output_scale
@@ -30,11 +43,13 @@ class WeightSpread:
     Holds (selected features) x (rank) numbers.
     """
 
-    index: IntArray
-    basis: Array
-    coef_var: Array
-    null_scale: Array
-    null_var: Array
+    kind: ClassVar[str] = "weight spread"
+
+    index: IntArray = stored(Numbers("l", "int", low=0, below="D"))
+    basis: Array = stored(Numbers("l r"))
+    coef_var: Array = stored(Numbers("r K", low=0.0))
+    null_scale: Array = stored(Numbers("?", low=0.0))
+    null_var: Array = stored(Numbers("K", low=0.0))
 
     def covariance(self, k: int) -> Array:
         """Return Sigma_wk of the selected features."""
@@ -43,33 +58,12 @@ class WeightSpread:
             cov += self.null_var[k] * (np.diag(self.null_scale) - self.basis @ self.basis.T)
         return np.asarray(cov)
 
-    def to_state(self) -> Saved:
-        """Return the covariance as plain values."""
-        return {
-            "kind": "weight spread",
-            "index": self.index,
-            "basis": self.basis,
-            "coef_var": self.coef_var,
-            "null_scale": self.null_scale,
-            "null_var": self.null_var,
-        }
-
-    @classmethod
-    def from_state(cls, state: Any, *, width: int, factors: int) -> WeightSpread:
-        """Build the covariance from its state, for a view of `width` features."""
-        with Fields(state, "weight spread", k=factors) as read:
-            made = cls(
-                index=read.index("index", ("l",), width),
-                basis=read.array("basis", ("l", "r")),
-                coef_var=read.array("coef_var", ("r", "k"), low=0.0),
-                null_scale=read.array("null_scale", (None,), low=0.0),
-                null_var=read.array("null_var", ("k",), low=0.0),
-            )
-            full = len(made.null_scale) == len(made.index) or not made.null_var.any()
-            read.need(full, "expected one scale per feature", "null_scale")
-            rising = (np.diff(made.index) > 0).all()
-            read.need(rising, "expected features in order, none twice", "index")
-            return made
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse features out of order, and variances that lack their scales."""
+        full = len(self.null_scale) == len(self.index) or not self.null_var.any()
+        need(full, "expected one scale per feature", "null_scale")
+        rising = (np.diff(self.index) > 0).all()
+        need(rising, "expected features in order, none twice", "index")
 
 
 @dataclass(frozen=True)
@@ -80,76 +74,30 @@ class MeanFieldResult:
     Weights have full length; those of dropped features are zero.
     """
 
-    W: list[Array]  # W, W_std: (K, D_m); Mean and marginal standard deviation of the weights
-    W_std: list[Array]
-    V: Array  # V, V_cov: (C, K); and (K, K) arrays; <V> and Sigma_V
-    V_cov: Array
-    b: Array  # b, b_var: (C,); and float; Mean and variance of the intercepts
-    b_var: float
-    gamma: list[Array]  # (D_m,); <gamma_d>
-    delta: list[Array]  # (K,); <delta_k>
-    omega: Array  # (K,); <omega_k>
-    tau: float  # tau, psi: <tau> and <psi>
-    psi: float
-    features: list[Mask]  # features, views: (D_m,); and (M,) bool arrays; What is selected
-    views: Mask
-    relevance: list[IntArray]  # Relevance vectors of each view, empty for primal and dropped views
-    elbo: float
-    history: list[dict[str, Any]]
-    converged: bool
-    spaces: list[str]  # Per view, "primal" or "dual"
-    start: str
-    spread: list[WeightSpread]
+    kind: ClassVar[str] = "mean-field result"
 
-    def to_state(self) -> Saved:
-        """Return the posterior as plain values."""
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        own["spread"] = [one.to_state() for one in self.spread]
-        return {"kind": "mean-field result", **own}
-
-    @classmethod
-    def from_state(
-        cls, state: Any, *, widths: list[int], outputs: int, factors: int
-    ) -> MeanFieldResult:
-        """Build the posterior from its state, for views of these widths."""
-        M = len(widths)
-        with Fields(state, "mean-field result", C=outputs, K=factors) as read:
-
-            def weights(name: str, **conditions: Any) -> list[Array]:
-                return read.each(
-                    name, lambda f, key, m: f.array(key, ("K", widths[m]), **conditions), M
-                )
-
-            return cls(
-                W=weights("W"),
-                W_std=weights("W_std", low=0.0),
-                V=read.array("V", ("C", "K")),
-                V_cov=read.covariance("V_cov", ("K", "K")),
-                b=read.array("b", ("C",)),
-                b_var=read.number("b_var", low=0.0),
-                gamma=read.each("gamma", lambda f, key, m: f.array(key, (widths[m],), low=0.0), M),
-                delta=read.each("delta", lambda f, key, m: f.array(key, ("K",), low=0.0), M),
-                omega=read.array("omega", ("K",), low=0.0),
-                tau=read.number("tau", above=0.0),
-                psi=read.number("psi", above=0.0),
-                features=read.each("features", lambda f, key, m: f.flags(key, (widths[m],)), M),
-                views=read.flags("views", (M,)),
-                relevance=read.each(
-                    "relevance", lambda f, key, m: f.array(key, (None,), "int", low=0), M
-                ),
-                elbo=read.number("elbo", finite=False),
-                history=read.records("history"),
-                converged=read.boolean("converged"),
-                spaces=read.each("spaces", lambda f, key, m: f.text(key), M),
-                start=read.text("start"),
-                spread=read.each(
-                    "spread",
-                    lambda f, key, m: f.part(
-                        key, WeightSpread.from_state, width=widths[m], factors=factors
-                    ),
-                    M,
-                ),
-            )
+    # Mean and marginal standard deviation of the weights
+    W: list[Array] = stored(Each(Numbers("K D"), "M"))
+    W_std: list[Array] = stored(Each(Numbers("K D", low=0.0), "M"))
+    V: Array = stored(Numbers("C K"))  # V, V_cov: <V> and Sigma_V
+    V_cov: Array = stored(Covariance("K K"))
+    b: Array = stored(Numbers("C"))  # b, b_var: mean and variance of the intercepts
+    b_var: float = stored(Number(low=0.0))
+    gamma: list[Array] = stored(Each(Numbers("D", low=0.0), "M"))  # <gamma_d>
+    delta: list[Array] = stored(Each(Numbers("K", low=0.0), "M"))  # <delta_k>
+    omega: Array = stored(Numbers("K", low=0.0))  # <omega_k>
+    tau: float = stored(Number(above=0.0))  # tau, psi: <tau> and <psi>
+    psi: float = stored(Number(above=0.0))
+    features: list[Mask] = stored(Each(Flags("D"), "M"))  # features, views: what is selected
+    views: Mask = stored(Flags("M"))
+    # Relevance vectors of each view, empty for primal and dropped views
+    relevance: list[IntArray] = stored(Each(Numbers("?", "int", low=0), "M"))
+    elbo: float = stored(Number(finite=False))
+    history: list[dict[str, Any]] = stored(Each(ByName(Plain())))
+    converged: bool = stored(Boolean())
+    spaces: list[str] = stored(Each(Text(), "M"))  # Per view, "primal", "dual" or "paper"
+    start: str = stored(Text())
+    spread: list[WeightSpread] = stored(Each(Object((WeightSpread,)), "M"))
 
 
 def live_factors(state: State, data: Data) -> IntArray:

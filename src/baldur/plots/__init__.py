@@ -32,29 +32,30 @@ and a picture of itself in a notebook. Drawing needs matplotlib: ``pip install
 `HistoryDisplay`           convergence of a fit
 =========================  =====================================================================
 
-The files are in four folders: ``model`` (figures of one model), ``results`` (figures of a
-comparison, and the reader of its tables), ``clinical`` (ROC, precision-recall, calibration and
-decision curves) and ``drawing`` (style, names and parts that all figures share).
+`display` has the base class and reads results; `drawing` and `style` have the parts, names and
+colours that all figures share.
 """
 
-from baldur.plots.brain import BrainDisplay
-from baldur.plots.clinical import (
-    CalibrationDisplay,
-    DecisionDisplay,
-    PrecisionRecallDisplay,
-    RocDisplay,
-)
 from baldur.plots.comparison import AddedValueDisplay, ComparisonDisplay, OutcomesDisplay
 from baldur.plots.contributions import ContributionsDisplay
 from baldur.plots.correlation import CorrelationDisplay
+from baldur.plots.curves import (
+    CalibrationDisplay,
+    DecisionDisplay,
+    LearningCurveDisplay,
+    PrecisionRecallDisplay,
+    RocDisplay,
+)
 from baldur.plots.display import Display
-from baldur.plots.folds import FoldHeatmapDisplay, FoldWeightsDisplay
-from baldur.plots.forest import ForestDisplay, ViewShareDisplay
-from baldur.plots.history import HistoryDisplay
-from baldur.plots.latent import LatentDisplay, LoadingsDisplay
-from baldur.plots.learning_curve import LearningCurveDisplay, MissingViewsDisplay
-from baldur.plots.manhattan import ManhattanDisplay
-from baldur.plots.submodel_path import CostDisplay, FewFeaturesDisplay, PathDisplay
+from baldur.plots.fit import CostDisplay, FewFeaturesDisplay, HistoryDisplay, PathDisplay
+from baldur.plots.places import BrainDisplay, ManhattanDisplay
+from baldur.plots.samples import LatentDisplay, LoadingsDisplay, MissingViewsDisplay
+from baldur.plots.weights import (
+    FoldHeatmapDisplay,
+    FoldWeightsDisplay,
+    ForestDisplay,
+    ViewShareDisplay,
+)
 
 __all__ = [
     "AddedValueDisplay",

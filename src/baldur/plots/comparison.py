@@ -24,18 +24,20 @@ from baldur.evaluation.view_differences import (
     main_metric,
 )
 from baldur.exceptions import InputError
-from baldur.plots.display import Display
+from baldur.plots.display import Display, results_of
 from baldur.plots.drawing import (
     empty,
     fit_ticks,
-    intervals,
-    legend,
     legend_height,
+    metric_axis,
+    metric_name,
     name_rows,
+    points,
+    reference_line,
     row_height,
+    with_interval,
 )
-from baldur.plots.results_tables import results_of
-from baldur.plots.style import Style, count, label, number, plain, style_of
+from baldur.plots.style import Style, count, label, number, plain
 
 # Metrics that are shown unless others are asked for.
 DEFAULT = ("auc", "balanced_accuracy", "brier", "r2", "mae")
@@ -63,6 +65,8 @@ class ComparisonDisplay(Display):
     AUC of 2 models with 95 % intervals: forest 0.84 (0.76 to 0.92); ridge 0.81 (0.72 to 0.9).
     """
 
+    columns = ("model", "metric", "estimate", "low", "high")
+
     def __init__(
         self,
         table: pd.DataFrame,
@@ -85,10 +89,6 @@ class ComparisonDisplay(Display):
         result : NestedResult or path of a results folder
         metrics : list of str, optional
             Default: AUC, balanced accuracy and Brier score, or R2 and mean absolute error.
-
-        Returns
-        -------
-        ComparisonDisplay
         """
         found = results_of(result)
         table = found.table("intervals")
@@ -100,7 +100,9 @@ class ComparisonDisplay(Display):
             if unknown:
                 raise InputError(f"There is no metric {unknown[0]!r} in the result, only {known}.")
             wanted = list(metrics)
-        table = table[table["metric"].isin(wanted)] if len(table) else _no_rows()
+        table = (
+            table[table["metric"].isin(wanted)] if len(table) else pd.DataFrame(columns=cls.columns)
+        )
         rank = {m: i for i, m in enumerate(wanted)}
         table = table.sort_values("metric", key=lambda c: c.map(rank), kind="stable")
         failures = {}
@@ -128,11 +130,8 @@ class ComparisonDisplay(Display):
         part = self.table[self.table["metric"] == metric].dropna(subset=["estimate"])
         up = metric not in METRICS or METRICS[metric].greater_is_better
         part = part.sort_values("estimate", ascending=not up, kind="stable")
-        listed = "; ".join(
-            f"{plain(r['model'])} {number(r['estimate'])} ({number(r['low'])} to "
-            f"{number(r['high'])})"
-            for r in part.head(5).to_dict("records")
-        )
+        rows = part.head(5).to_dict("records")
+        listed = "; ".join(f"{plain(r['model'])} {with_interval(r)}" for r in rows)
         more = f", and {len(part) - 5} more" if len(part) > 5 else ""
         failed = f"; {len(self.failures)} failed" if self.failures else ""
         return (
@@ -140,31 +139,23 @@ class ComparisonDisplay(Display):
             f"{listed}{more}{failed}."
         )
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw a panel per metric and a row per model."""
         metrics, models = self.metrics, self.models
-        height = row_height(len(models), 1.1)
-        shares = (1.0,) * max(1, len(metrics))
-        # On a phone the panels are drawn below each other.
-        below = style_of(theme, width, ax).narrow
-        height = height * len(shares) if below else height
-        shape = ((1.0,), shares) if below else (shares, (1.0,))
-        with self._drawing(ax, theme, width, height, *shape) as (axes, style):
-            if not metrics:
-                empty(axes[0], "No model has metrics.", style)
-                return
-            for i, metric in enumerate(metrics):
-                self._panel(axes[i], metric, models, style, first=i == 0 or below)
+        axes = self._panels(style, len(metrics), row_height(len(models), 1.1))
+        if not metrics:
+            empty(axes[0], "No model has metrics.", style)
+            return
+        for i, metric in enumerate(metrics):
+            self._panel(axes[i], metric, models, style, first=i == 0 or style.narrow)
 
     def _panel(self, ax: Any, metric: str, models: list[str], style: Style, *, first: bool) -> None:
         part = self.table[self.table["metric"] == metric]
         rows = np.array([models.index(str(m)) for m in part["model"]], dtype=float)
-        low, middle, high = (part[c].to_numpy(dtype=float) for c in ("low", "estimate", "high"))
-        intervals(ax, low, high, rows, style.colour(0))
-        ax.plot(middle, rows, linestyle="none", marker="o", color=style.colour(0), markersize=6)
+        points(ax, part, rows, style.colour(0))
         chance = self._chance(metric)
         if chance is not None:
-            ax.axvline(chance, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+            reference_line(ax, chance, style)
         name_rows(ax, models, style, 0.34)
         if not first:
             ax.tick_params(axis="y", labelleft=False)
@@ -174,12 +165,11 @@ class ComparisonDisplay(Display):
                     0.02, models.index(model), "failed", transform=ax.get_yaxis_transform(),
                     va="center", color=style.ink, style="italic",
                 )  # fmt: skip
-        up = metric not in METRICS or METRICS[metric].greater_is_better
         name = label(metric_name(metric))
         if len(self.metrics) > 1 and not style.narrow:
             # The panels are narrow: each word gets a line.
             name = name.replace(" ", "\n")
-        ax.set_xlabel(f"{name}\n{'better →' if up else '← better'}", fontsize=style.size - 0.5)
+        ax.set_xlabel(metric_axis(metric, name), fontsize=style.size - 0.5)
         panels = 1 if style.narrow else len(self.metrics)
         fit_ticks(ax, style, 0.6 / panels)
 
@@ -189,16 +179,6 @@ class ComparisonDisplay(Display):
         if metric == "balanced_accuracy" and self.n_classes:
             return 1.0 / self.n_classes
         return 0.0 if metric in ("r2", "correlation") else None
-
-
-def metric_name(metric: str) -> str:
-    """Return the name of a metric on an axis."""
-    names = {"balanced_accuracy": "Balanced accuracy", "brier": "Brier score", "r2": "R²"}
-    return names.get(metric) or (METRICS[metric].heading if metric in METRICS else metric)
-
-
-def _no_rows() -> pd.DataFrame:
-    return pd.DataFrame(columns=["model", "metric", "estimate", "low", "high"])
 
 
 _HEADINGS = {"auc": "AUC", "r2": "R²"}
@@ -260,10 +240,6 @@ class AddedValueDisplay(Display):
         ----------
         result : NestedResult or path of a results folder
             Of a comparison with `baseline_views`.
-
-        Returns
-        -------
-        AddedValueDisplay
         """
         return cls(results_of(result).table("added_value"))
 
@@ -303,39 +279,29 @@ class AddedValueDisplay(Display):
         first = self.table.iloc[0]
         parts = [f"{plain(first['views'])} {number(first['value'])}"]
         for row in self.table[self.table["compared_with"] != ""].to_dict("records"):
-            change = (
-                f"{number(row['difference'])} ({number(row['low'])} to {number(row['high'])}) "
-                f"compared with {row['compared_with']}"
-            )
-            parts.append(f"{plain(row['views'])} {number(row['value'])}, {change}")
+            change = with_interval(row, ("low", "difference", "high"))
+            name = f"{plain(row['views'])} {number(row['value'])}"
+            parts.append(f"{name}, {change} compared with {row['compared_with']}")
         return f"{heading} of {len(self.table)} sets of views: {'; '.join(parts)}."
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw a row per set of views: its metric, and the difference beside it."""
         rows = len(self.table)
         references = [r for r in dict.fromkeys(self.table["compared_with"]) if r]
-        below = style_of(theme, width, ax).narrow
         names = [f"compared with {name}" for name in references]
-        height = row_height(rows, 1.1) * (2 if below else 1)
-        height += legend_height(names, style_of(theme, width, ax))
-        shape: tuple[Any, Any] = ((1.0,), (1.0, 1.0)) if below else ((1.0, 1.0), (1.0,))
-        with self._drawing(ax, theme, width, height, *shape) as (axes, style):
-            if not rows:
-                axes[1].set_axis_off()
-                empty(axes[0], "There are no view sets to compare.", style)
-                return
-            self._values(axes[0], style)
-            handles = self._differences(axes[1], references, style, named=below)
-            legend(axes[0], handles, names, style, figure=axes[0].figure if ax is None else None)
+        axes = self._panels(style, 2, row_height(rows, 1.1), legend_height(names, style))
+        if not rows:
+            axes[1].set_axis_off()
+            empty(axes[0], "There are no view sets to compare.", style)
+            return
+        self._values(axes[0], style)
+        handles = self._differences(axes[1], references, style, named=style.narrow)
+        self._legend(handles, names, style)
 
     def _values(self, ax: Any, style: Style) -> None:
         at = np.arange(len(self.table))
-        low, value, high = (
-            self.table[c].to_numpy(dtype=float) for c in ("value_low", "value", "value_high")
-        )
-        intervals(ax, low, high, at, style.ink)
-        ax.plot(value, at, linestyle="none", marker="o", color=style.ink, markersize=6)
-        ax.axvline(float(value[0]), color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+        points(ax, self.table, at, style.ink, columns=("value_low", "value", "value_high"))
+        reference_line(ax, float(self.table["value"].iloc[0]), style)
         name_rows(ax, self.table["views"].tolist(), style, 0.34)
         ax.set_xlabel(f"{_HEADINGS[self.metric]}\nbetter →", fontsize=style.size - 0.5)
         fit_ticks(ax, style, 0.6 if style.narrow else 0.3)
@@ -349,15 +315,9 @@ class AddedValueDisplay(Display):
             mine = (self.table["compared_with"] == reference).to_numpy()
             at = np.flatnonzero(mine)
             part = self.table[mine]
-            low, value, high = (
-                part[c].to_numpy(dtype=float) for c in ("low", "difference", "high")
-            )
-            intervals(ax, low, high, at, style.colour(i))
-            marks = ax.plot(
-                value, at, linestyle="none", marker="os"[i % 2], color=style.colour(i), markersize=6
-            )
-            handles += marks
-        ax.axvline(0.0, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+            columns = ("low", "difference", "high")
+            handles.append(points(ax, part, at, style.colour(i), "os"[i % 2], columns))
+        reference_line(ax, 0.0, style)
         name_rows(ax, self.table["views"].tolist(), style, 0.34)
         if not named:
             ax.tick_params(axis="y", labelleft=False)
@@ -425,10 +385,6 @@ class OutcomesDisplay(Display):
         result : MultilabelResult or path of a results folder with several outcomes
         metric : str, optional
             Default: AUC, or else the first metric of the result.
-
-        Returns
-        -------
-        OutcomesDisplay
         """
         if isinstance(result, MultilabelResult):
             table = result.intervals()
@@ -457,49 +413,37 @@ class OutcomesDisplay(Display):
             return "Metric of every outcome: no model has figures."
         first = self.models[0]
         mine = self.table[self.table["model"] == first]
-        listed = "; ".join(
-            f"{_called(r['outcome'])} {number(r['estimate'])} ({number(r['low'])} to "
-            f"{number(r['high'])})"
-            for r in mine.head(9).to_dict("records")
-        )
+        rows = mine.head(9).to_dict("records")
+        listed = "; ".join(f"{_called(r['outcome'])} {with_interval(r)}" for r in rows)
         n = len([o for o in self.outcomes if o != AVERAGE])
         return (
             f"{metric_name(self.metric)} of {count(len(self.models), 'model')} for "
             f"{count(n, 'outcome')} with 95 % intervals; {plain(first)}: {listed}."
         )
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw a row per outcome and a mark per model."""
         models, outcomes = self.models[:MOST_MODELS], self.outcomes
         step = 0.72 / max(len(models), 1)
         height = row_height(round(len(outcomes) * max(1.0, 0.7 * len(models))), 1.0)
-        height += legend_height(models, style_of(theme, width))
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not len(self.table):
-                empty(main, "No model has metrics.", style)
-                return
-            handles = []
-            for i, model in enumerate(models):
-                part = self.table[self.table["model"] == model]
-                rows = np.array([outcomes.index(str(o)) for o in part["outcome"]], dtype=float)
-                rows += (i - (len(models) - 1) / 2) * step
-                low, mid, high = (
-                    part[c].to_numpy(dtype=float) for c in ("low", "estimate", "high")
-                )
-                intervals(main, low, high, rows, style.colour(i))
-                handles += main.plot(
-                    mid, rows, linestyle="none", marker=style.marker(i), color=style.colour(i),
-                    markersize=6,
-                )  # fmt: skip
-            if self.metric in ("auc", "balanced_accuracy"):
-                main.axvline(0.5, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
-            if outcomes[0] == AVERAGE:
-                main.axhline(0.5, color=style.faint, linewidth=1.0, zorder=0)
-            name_rows(main, [_called(o) for o in outcomes], style, 0.34)
-            up = self.metric not in METRICS or METRICS[self.metric].greater_is_better
-            main.set_xlabel(f"{metric_name(self.metric)} ({'better →' if up else '← better'})")
-            self._legend(handles, models, style)
+        height += legend_height(models, style)
+        main = self._axes(style, height)[0]
+        if not len(self.table):
+            empty(main, "No model has metrics.", style)
+            return
+        handles = []
+        for i, model in enumerate(models):
+            part = self.table[self.table["model"] == model]
+            rows = np.array([outcomes.index(str(o)) for o in part["outcome"]], dtype=float)
+            rows += (i - (len(models) - 1) / 2) * step
+            handles.append(points(main, part, rows, style.colour(i), style.marker(i)))
+        if self.metric in ("auc", "balanced_accuracy"):
+            reference_line(main, 0.5, style)
+        if outcomes[0] == AVERAGE:
+            main.axhline(0.5, color=style.faint, linewidth=1.0, zorder=0)
+        name_rows(main, [_called(o) for o in outcomes], style, 0.34)
+        main.set_xlabel(f"{metric_axis(self.metric, between=' (')})")
+        self._legend(handles, models, style)
 
 
 def _called(outcome: Any) -> str:

@@ -24,6 +24,8 @@ PREDICTION = "prediction"
 class ContributionsDisplay(Display):
     """The prediction for one sample, term by term from the prediction for the average person.
 
+    ``plot(most=14)`` draws so many terms one by one at most; the smaller ones are one bar.
+
     Parameters
     ----------
     table : DataFrame
@@ -80,10 +82,6 @@ class ContributionsDisplay(Display):
             most probable one of several, and the first outcome in regression.
         most : int, default=50
             Largest number of features of a view that are listed one by one.
-
-        Returns
-        -------
-        ContributionsDisplay
         """
         if sample is None:
             _chosen_sample(sample_names(X), sample)
@@ -108,10 +106,6 @@ class ContributionsDisplay(Display):
         sample, output, probability
             As in `from_estimator`; by default probabilities where the table has the row
             "(uncertainty)", which regressions do not have.
-
-        Returns
-        -------
-        ContributionsDisplay
         """
         who = _chosen_sample(list(dict.fromkeys(table["sample"])), sample)
         mine = table[table["sample"] == who]
@@ -152,39 +146,18 @@ class ContributionsDisplay(Display):
         why = f", the largest contributions being {largest}" if largest else ""
         return f"From the average person's {begin} to {said}{why}."
 
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        theme: str | None = None,
-        width: float | None = None,
-        most: int = 14,
-    ) -> Self:
-        """Draw a bar per term; each starts at the end of the previous one.
-
-        Parameters
-        ----------
-        ax, theme, width
-            As in `Display.plot`.
-        most : int, default=14
-            Largest number of terms that are drawn one by one; the smaller ones are one bar.
-
-        Returns
-        -------
-        ContributionsDisplay
-        """
+    def _draw(self, style: Style, *, most: int = 14) -> None:
+        """Draw a bar per term; each starts at the end of the previous one."""
         shown = self._shown(most)
         height = row_height(len(shown), 1.3 if self.probability else 0.9)
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            self._bars(main, shown, style)
-            name_features(main, [_pair(r) for r in shown.to_dict("records")], style)
-            main.set_xlabel("Log odds" if self.probability else "Predicted outcome")
-            low, high = self._range(shown)
-            main.set_xlim(low, high)
-            if self.probability:
-                self._probability_axis(main, low, high, style)
-        return self
+        main = self._axes(style, height)[0]
+        self._bars(main, shown, style)
+        name_features(main, [_pair(r) for r in shown.to_dict("records")], style)
+        main.set_xlabel("Log odds" if self.probability else "Predicted outcome")
+        low, high = self._range(shown)
+        main.set_xlim(low, high)
+        if self.probability:
+            self._probability_axis(main, low, high, style)
 
     def _shown(self, most: int) -> pd.DataFrame:
         """Return the rows that are drawn, the smallest terms joined; the ends do not change."""

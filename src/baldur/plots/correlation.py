@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.selected_features import CORRELATION_COLUMNS, feature_correlations
-from baldur.plots.display import Display
+from baldur.plots.display import Display, one_model, results_of
 from baldur.plots.drawing import draw_cells, empty, name_columns, name_features, row_height
-from baldur.plots.results_tables import one_model, results_of
-from baldur.plots.style import count, feature_labels, full_name, matplotlib, plain, style_of
+from baldur.plots.style import Style, count, feature_labels, full_name, matplotlib, plain
 from baldur.views.estimator_input import open_views
 
 Pair = tuple[str, str]
@@ -65,10 +64,6 @@ class CorrelationDisplay(Display):
             Largest number of members of each credible set besides the feature itself.
         least : float, default=0.05
             Smallest probability of an interchangeable feature.
-
-        Returns
-        -------
-        CorrelationDisplay
         """
         selected = model.summary()[["view", "feature"]].drop_duplicates().head(most)
         sets = getattr(model, "credible_sets_", None)
@@ -91,18 +86,7 @@ class CorrelationDisplay(Display):
 
     @classmethod
     def from_result(cls, result: Any, model: str | None = None) -> Self:
-        """Show the features that at least half of the folds of a model select.
-
-        Parameters
-        ----------
-        result : NestedResult or path of a results folder
-        model : str, optional
-            Default: the first.
-
-        Returns
-        -------
-        CorrelationDisplay
-        """
+        """Show the features that at least half of the folds of a model select."""
         table = results_of(result).table("correlations")
         if not len(table):
             return cls(pd.DataFrame(columns=CORRELATION_COLUMNS))
@@ -158,30 +142,29 @@ class CorrelationDisplay(Display):
             text += f", with {count(len(self.groups), 'credible set')} of several features"
         return text + "."
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
+    def _draw(self, style: Style) -> None:
         """Draw the matrix; lines separate the views, frames enclose credible sets."""
         features = self.features
         # Many names do not fit below the matrix; numbers do.
-        numbered = len(features) > (8 if style_of(theme, width, ax).narrow else 14)
+        numbered = len(features) > (8 if style.narrow else 14)
         height = row_height(len(features), 0.9 if numbered else 1.9)
-        with self._drawing(ax, theme, width, height) as (axes, style):
-            main = axes[0]
-            if not features:
-                empty(main, "No feature was selected.", style)
-                return
-            made = self.matrix()
-            # The correlation of a feature with itself is not informative.
-            np.fill_diagonal(made, np.nan)
-            main.set_facecolor("#d0d0d0")
-            draw_cells(main, made, style, "Correlation", limit=1.0)
-            name_features(main, features, style, 0.36)
-            self._mark_rows(main, numbered=numbered)
-            main.set_ylim(len(features) - 0.5, -0.5)
-            if numbered:
-                name_columns(main, [str(i + 1) for i in range(len(features))], style, 0.42)
-            else:
-                main.set_xticks(range(len(features)), feature_labels(features, 18), rotation=90)
-            self._frames(main)
+        main = self._axes(style, height)[0]
+        if not features:
+            empty(main, "No feature was selected.", style)
+            return
+        made = self.matrix()
+        # The correlation of a feature with itself is not informative.
+        np.fill_diagonal(made, np.nan)
+        main.set_facecolor("#d0d0d0")
+        draw_cells(main, made, style, "Correlation", limit=1.0)
+        name_features(main, features, style, 0.36)
+        self._mark_rows(main, numbered=numbered)
+        main.set_ylim(len(features) - 0.5, -0.5)
+        if numbered:
+            name_columns(main, [str(i + 1) for i in range(len(features))], style, 0.42)
+        else:
+            main.set_xticks(range(len(features)), feature_labels(features, 18), rotation=90)
+        self._frames(main)
 
     def _interchangeable(self) -> set[Pair]:
         """Return the features that are shown only as members of the set of another feature."""

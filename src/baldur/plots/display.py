@@ -7,15 +7,18 @@ import os
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+import numpy as np
 import pandas as pd
 
 from baldur.core.atomic_io import write_atomically
+from baldur.evaluation.multilabel import MultilabelResult
+from baldur.evaluation.result import NestedResult
+from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.plots.drawing import legend
 from baldur.plots.style import Style, matplotlib, style_of
@@ -37,7 +40,9 @@ _NOTEBOOK_DPI = 110
 class Display(ABC):
     """A figure: its numbers in `table`, its drawing by `plot`.
 
-    A notebook shows the figure where a cell ends with the object.
+    A notebook shows the figure where a cell ends with the object. ``from_estimator(model)`` shows a
+    fitted estimator. ``from_result(result)`` shows a `NestedResult`, or a results folder by its
+    path; of figures of one model the parameter `model` is its name, by default the first.
 
     Parameters
     ----------
@@ -75,8 +80,12 @@ class Display(ABC):
     figure_: Any
     _own_figure: bool
 
+    columns: ClassVar[Sequence[str]] = ()
+    """Columns of a table without rows."""
+
     def __init__(self, table: pd.DataFrame) -> None:
-        self.table = pd.DataFrame(table).reset_index(drop=True)
+        table = pd.DataFrame(table).reset_index(drop=True)
+        self.table = table if len(table.columns) else table.reindex(columns=list(self.columns))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.alt_text}>"
@@ -92,7 +101,14 @@ class Display(ABC):
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
 
-    def plot(self, ax: Any = None, *, theme: str | None = None, width: float | None = None) -> Self:
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        theme: str | None = None,
+        width: float | None = None,
+        **options: Any,
+    ) -> Self:
         """Draw the figure.
 
         Parameters
@@ -104,18 +120,22 @@ class Display(ABC):
             For white pages (default), for dark pages, or transparent for both.
         width : float, optional
             Width in inches, 5.2 by default. About 3.6 suits a phone.
+        **options
+            Options of the class, which its documentation lists, such as `most`.
 
         Returns
         -------
         Display
             This object, with `figure_`, `ax_` and `axes_` set.
         """
-        self._plot(ax, theme, width)
+        style = style_of(theme, width, ax)
+        self.ax_, self._own_figure = ax, ax is None
+        with matplotlib().rc_context({**style.rc(), "font.family": _fonts()}):
+            self._draw(style, **options)
         return self
 
-    def _plot(self, ax: Any, theme: str | None, width: float | None) -> None:
-        """Draw the figure; defined by figures whose `plot` has no further parameters."""
-        raise TypeError(f"{type(self).__name__} does not define _plot")
+    _draw: Callable[..., None]
+    """Draw the figure in a style, with the options of the class."""
 
     def save(self, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
         """Write the figure, drawn in the default way if it has not been drawn yet.
@@ -194,37 +214,32 @@ class Display(ABC):
             self.figure_.savefig(stream, format=form, dpi=dpi, metadata=metadata[form])
         return stream.getvalue()
 
-    @contextmanager
-    def _drawing(
+    def _axes(
         self,
-        ax: Any,
-        theme: str | None,
-        width: float | None,
+        style: Style,
         height: float,
         widths: Sequence[float] = (1.0,),
         heights: Sequence[float] = (1.0,),
-        **grid: Any,
-    ) -> Iterator[tuple[list[Any], Style]]:
-        """Yield the axes to draw in, row by row, and the style; set the attributes of `plot`."""
-        mpl = matplotlib()
-        Figure = matplotlib("figure").Figure
-        style = style_of(theme, width, ax)
-        with mpl.rc_context({**style.rc(), "font.family": _fonts()}):
-            many = len(widths) * len(heights) > 1
-            shape = {"width_ratios": list(widths), "height_ratios": list(heights), **grid}
-            self._own_figure = ax is None
-            if ax is None:
-                self.figure_ = Figure(figsize=(style.width, height), layout="constrained")
-                self.figure_.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
-                spec = self.figure_.add_gridspec(len(heights), len(widths), **shape)
-                self.axes_ = [self.figure_.add_subplot(cell) for cell in spec]
-            elif many:
-                self.figure_ = ax.get_figure()
-                self.axes_ = _inside(ax, list(widths), list(heights), shape)
-            else:
-                self.figure_, self.axes_ = ax.get_figure(), [ax]
-            self.ax_ = self.axes_[0]
-            yield self.axes_, style
+    ) -> list[Any]:
+        """Return the axes to draw in, row by row: of an own figure, or in the given axes."""
+        ax, shape = self.ax_, {"width_ratios": list(widths), "height_ratios": list(heights)}
+        if ax is None:
+            self.figure_ = matplotlib("figure").Figure((style.width, height), layout="constrained")
+            self.figure_.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
+            spec = self.figure_.add_gridspec(len(heights), len(widths), **shape)
+            self.axes_ = [self.figure_.add_subplot(cell) for cell in spec]
+        else:
+            self.figure_, several = ax.get_figure(), len(widths) * len(heights) > 1
+            self.axes_ = _inside(ax, list(widths), list(heights), shape) if several else [ax]
+        self.ax_ = self.axes_[0]
+        return self.axes_
+
+    def _panels(self, style: Style, n: int, height: float, extra: float = 0.0) -> list[Any]:
+        """Return axes of this height beside each other, or below each other on a phone."""
+        shares = (1.0,) * max(1, n)
+        if style.narrow:
+            return self._axes(style, height * len(shares) + extra, (1.0,), shares)
+        return self._axes(style, height + extra, shares)
 
     def _legend(
         self,
@@ -266,3 +281,46 @@ def _inside(ax: Any, widths: list[float], heights: list[float], shape: dict[str,
             left += share
         top -= high
     return panels
+
+
+def results_of(source: Any) -> Results:
+    """Return the tables of a `NestedResult`, of the path of a results folder, or of `Results`."""
+    if isinstance(source, Results):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        folder = Path(source)
+        if not folder.is_dir():
+            raise InputError(f"{folder}: there is no such folder of results.")
+        return Results(folder=folder)
+    if isinstance(source, NestedResult):
+        return Results(source)
+    if isinstance(source, MultilabelResult):
+        raise InputError(
+            "The result has several outcomes; give that of one, such as "
+            f"result[{source.outcomes[0]!r}], or draw them all with OutcomesDisplay."
+        )
+    raise InputError(
+        "Expected what nested_cv returned, or the path of a results folder, but got "
+        f"{type(source).__name__}."
+    )
+
+
+def one_model(table: pd.DataFrame, model: str | None, what: str) -> str:
+    """Return the model to show: the given one, or the first of the table."""
+    names = list(dict.fromkeys(table["model"].astype(str))) if "model" in table else []
+    if model is None:
+        if not names:
+            raise InputError(f"There is no finished model with {what} in these results.")
+        return str(names[0])
+    if model not in names:
+        raise InputError(f"Model {model!r} has no {what}; models that have some: {names}.")
+    return model
+
+
+def fold_names(table: pd.DataFrame) -> np.ndarray:
+    """Return the name of the fold of each row: "3", or "2.3" where there are repeats."""
+    repeats = table["repeat"].astype(int)
+    folds = table["fold"].astype(int).astype(str)
+    if repeats.nunique() <= 1:
+        return folds.to_numpy(dtype=str)
+    return (repeats.astype(str) + "." + folds).to_numpy(dtype=str)

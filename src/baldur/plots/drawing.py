@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,19 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.formatting import fixed
+from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
-from baldur.plots.style import CHARACTER, Style, feature_labels, matplotlib, short_names
+from baldur.plots.style import (
+    CHARACTER,
+    Style,
+    feature_labels,
+    matplotlib,
+    number,
+    short_names,
+)
 
+ESTIMATE = ("low", "estimate", "high")
+"""Columns of an estimate with its interval."""
 ROW = 0.27
 """Inches of a row with a name."""
 LEAST_HEIGHT = 1.6
@@ -91,6 +101,53 @@ def intervals(ax: Any, low: Any, high: Any, at: Any, colour: Any) -> None:
     known = np.isfinite(low) & np.isfinite(high)
     if known.any():
         ax.hlines(at[known], low[known], high[known], color=colour, linewidth=1.6, zorder=2.0)
+
+
+def points(
+    ax: Any,
+    table: pd.DataFrame,
+    at: Any,
+    colour: str,
+    marker: str = "o",
+    columns: Sequence[str] = ESTIMATE,
+    **look: Any,
+) -> Any:
+    """Draw estimates with their intervals at rows `at`; return the handle of a legend."""
+    low, middle, high = (table[c].to_numpy(dtype=float) for c in columns)
+    intervals(ax, low, high, at, colour)
+    look = {"markersize": 6, **look}
+    (drawn,) = ax.plot(middle, at, linestyle="none", marker=marker, color=colour, **look)
+    return drawn
+
+
+def reference_line(ax: Any, value: float, style: Style, *, upright: bool = True) -> None:
+    """Draw the value that chance gives, or that others are compared with."""
+    draw = ax.axvline if upright else ax.axhline
+    draw(value, color=style.faint, linestyle="--", linewidth=1.0, zorder=0)
+
+
+def metric_axis(metric: str, name: str | None = None, between: str = "\n") -> str:
+    """Return the title of the axis of a metric, which says the better direction."""
+    up = metric not in METRICS or METRICS[metric].greater_is_better
+    return f"{name or metric_name(metric)}{between}{'better →' if up else '← better'}"
+
+
+def metric_name(metric: str) -> str:
+    """Return the name of a metric on an axis."""
+    names = {"balanced_accuracy": "Balanced accuracy", "brier": "Brier score", "r2": "R²",
+             "loss": "Loss"}  # fmt: skip
+    return names.get(metric) or (METRICS[metric].heading if metric in METRICS else metric)
+
+
+def with_interval(row: Mapping[Any, Any], columns: Sequence[str] = ESTIMATE) -> str:
+    """Return "0.84 (0.76 to 0.92)" for the estimate of a row with its interval."""
+    low, middle, high = (number(row[c]) for c in columns)
+    return f"{middle} ({low} to {high})"
+
+
+def listed(texts: Sequence[str], most: int) -> str:
+    """Return the first texts, with a note where there are more."""
+    return "; ".join(texts[:most]) + (", and more" if len(texts) > most else "")
 
 
 def stacked_bars(ax: Any, parts: Sequence[Any], style: Style, height: float) -> list[Any]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.core.state import Fields, State
+from baldur.core.dataframe_state import Table
+from baldur.core.state import ByName, Choice, Form, Names, Numbers, Sizes, Text, Texts, need
 from baldur.exceptions import InputError
 from baldur.preparation.sample_flags import UnknownLevel
-from baldur.preparation.steps import Step, check_multiview, chosen_views, read_views, views_state
+from baldur.preparation.steps import Step, check_multiview, chosen_views
 from baldur.views.container import MultiView, select_columns, set_view
 from baldur.views.encode import level_text
 from baldur.views.standardised_blocks import column_blocks
@@ -336,74 +337,54 @@ class CategoryEncoder(Step):
         made[unknown] = np.nan
         return made
 
-    def to_state(self) -> State:
-        """Return options and learned levels as plain values."""
+    kind = "category encoder"
+    stored_fields: ClassVar[dict[str, Form]] = {
+        "views": Names(or_text=True, optional=True),
+        "drop": Choice(("first", "if_binary", None)),
+        "unknown": Choice(("ignore", "error")),
+        "levels_": ByName(ByName(Names())),
+        "reference_": ByName(ByName(Text())),
+        "features_": ByName(Texts("?")),
+        "_columns": ByName(Numbers("?", "int", low=0)),
+        "_info": ByName(Table({"column": "text", "level": None})),
+        # Names of all input columns, and the category that each one is a level of, or empty text.
+        "_seen": ByName(Texts("2 ?")),
+    }
+
+    def state_values(self) -> dict[str, Any]:
+        """Return tables and names in the form they are stored in."""
         return {
-            "kind": "category encoder",
-            "views": views_state(self.views),
-            "drop": self.drop,
-            "unknown": self.unknown,
-            "learned": [
-                {
-                    "kind": "encoded view",
-                    "view": name,
-                    "levels": {
-                        column: list(levels) for column, levels in self.levels_[name].items()
-                    },
-                    "reference": dict(self.reference_[name]),
-                    "features": np.asarray(self.features_[name]),
-                    "columns": self._columns[name],
-                    "seen": np.array(list(self._seen[name]), dtype=object),
-                    "owner": np.array(list(self._seen[name].values()), dtype=object),
-                    "column": self._info[name]["column"].astype(str).to_numpy(dtype=object),
-                    "level": np.array(
-                        ["" if v is None else str(v) for v in _plain(self._info[name])],
-                        dtype=object,
-                    ),
-                    "coded": self._info[name]["level"].notna().to_numpy(),
-                }
-                for name in self.features_
-            ],
+            "_info": {
+                name: info.astype(object).where(info.notna(), None)
+                for name, info in self._info.items()
+            },
+            "_seen": {
+                name: np.array([list(seen), list(seen.values())], dtype=object)
+                for name, seen in self._seen.items()
+            },
         }
 
     @classmethod
-    def from_state(cls, state: Any) -> CategoryEncoder:
-        """Build a fitted encoder from what `to_state` returned."""
-        with Fields(state, "category encoder") as read:
-            made = cls(
-                read_views(read),
-                drop=read.choice("drop", ("first", "if_binary", None)),
-                unknown=read.choice("unknown", ("ignore", "error")),
-            )
-            made.levels_, made.reference_, made.features_, made._columns = {}, {}, {}, {}
-            made._info, made._seen = {}, {}
-            views = read.parts("learned", made._read_view)
-            read.need(len(set(views)) == len(views), "expected no view twice", "learned")
+    def from_values(cls, values: dict[str, Any]) -> CategoryEncoder:
+        """Return the fitted encoder of stored values."""
+        settings = {name: values.pop(name) for name in ("views", "drop", "unknown")}
+        made = cls(**settings)
+        pairs = values.pop("_seen").items()
+        seen = {name: dict(zip(*pair.tolist(), strict=True)) for name, pair in pairs}
+        made.__dict__.update(values, _seen=seen)
         return made
 
-    def _read_view(self, state: Any) -> str:
-        """Read what was learned about one view, and return its name."""
-        with Fields(state, "encoded view") as read:
-            name = read.text("view")
-            self._columns[name] = read.array("columns", ("d",), "int", low=0)
-            self.levels_[name] = read.by_any_name("levels", Fields.names)
-            self.reference_[name] = read.by_any_name("reference", Fields.text)
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse parts that are not of the same views, columns and categories."""
+        for part in ("levels_", "reference_", "_columns", "_info", "_seen"):
+            same = list(getattr(self, part)) == list(self.features_)
+            need(same, "expected one entry for each view", part)
+        for name, features in self.features_.items():
             known = set(self.reference_[name]) <= set(self.levels_[name])
-            read.need(known, "expected categories that have levels", "reference")
-            self.features_[name] = read.texts("features", ("d",))
-            seen, owner = read.texts("seen", ("D",), unique=True), read.texts("owner", ("D",))
-            self._seen[name] = dict(zip(seen.tolist(), owner.tolist(), strict=True))
-            column, level = read.texts("column", ("d",)), read.texts("level", ("d",))
-            coded = read.flags("coded", ("d",))
-            self._info[name] = pd.DataFrame(
-                {
-                    "column": np.array(column, dtype=object),
-                    "level": [
-                        one if known else None for one, known in zip(level, coded, strict=True)
-                    ],
-                }
-            )
-            return name
+            need(known, "expected categories that have levels", "reference_", name)
+            for part in ("_columns", "_info"):
+                fits = len(getattr(self, part)[name]) == len(features)
+                need(fits, f"expected {len(features)} columns", part, name)
 
 
 def feature_counts(mv: MultiView, steps: Sequence[Any] = ()) -> dict[str, int]:
@@ -434,10 +415,6 @@ def _n_references(view: View, drop: str | None) -> int:
 def has_categories(view: View) -> bool:
     """Whether some columns of a view are levels of a category."""
     return _coded(view) is not None
-
-
-def _plain(info: pd.DataFrame) -> list[Any]:
-    return info["level"].where(info["level"].notna(), None).tolist()
 
 
 def _coded(view: View) -> np.ndarray | None:

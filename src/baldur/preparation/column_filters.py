@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.core.state import Fields, State, made_by
+from baldur.core.state import (
+    Boolean,
+    ByName,
+    Flags,
+    Form,
+    Integer,
+    Names,
+    Number,
+    Sizes,
+    Texts,
+    need,
+)
 from baldur.exceptions import InputError
 from baldur.preparation.column_statistics import column_statistics
 from baldur.preparation.steps import (
     ColumnFilter,
     check_multiview,
     chosen_views,
-    read_views,
-    views_state,
 )
 from baldur.views.container import MultiView, select_columns
 from baldur.views.validate import some
@@ -135,54 +144,25 @@ class VariantFilter(ColumnFilter):
                 )
         return select_columns(X, self.columns_)
 
-    def to_state(self) -> State:
-        """Return options and remaining variants as plain values."""
-        return {
-            "kind": "variant filter",
-            "views": views_state(self.views),
-            "min_maf": float(self.min_maf),
-            "max_missing": float(self.max_missing),
-            "drop_monomorphic": bool(self.drop_monomorphic),
-            "learned": [
-                {
-                    "kind": "filtered variants",
-                    "view": name,
-                    "kept": mask,
-                    "names": np.asarray(self._names[name]),
-                    "dropped": dict(self.dropped_[name]),
-                }
-                for name, mask in self.kept_.items()
-            ],
-        }
+    kind = "variant filter"
+    stored_fields: ClassVar[dict[str, Form]] = {
+        "views": Names(or_text=True, optional=True),
+        "min_maf": Number(low=0.0, high=0.5),
+        "max_missing": Number(low=0.0, high=1.0),
+        "drop_monomorphic": Boolean(),
+        "kept_": ByName(Flags("?")),
+        "dropped_": ByName(ByName(Integer())),
+        "_names": ByName(Texts("?")),
+    }
 
-    @classmethod
-    def from_state(cls, state: Any) -> VariantFilter:
-        """Build a fitted filter from what `to_state` returned."""
-        with Fields(state, "variant filter") as read:
-            made = cls(
-                read_views(read),
-                min_maf=read.number("min_maf", low=0.0, high=0.5),
-                max_missing=read.number("max_missing", low=0.0, high=1.0),
-                drop_monomorphic=read.boolean("drop_monomorphic"),
-            )
-            made.kept_, made.dropped_, made._names = {}, {}, {}
-            views = read.parts("learned", made._read_view)
-            read.need(len(set(views)) == len(views), "expected no view twice", "learned")
-        return made
-
-    def _read_view(self, state: Any) -> str:
-        """Read what was learned about one view, and return its name."""
-        with Fields(state, "filtered variants") as read:
-            name = read.text("view")
-            self.kept_[name] = read.flags("kept", (None,))
-            self._names[name] = read.texts("names", (int(self.kept_[name].sum()),))
-            self.dropped_[name] = read.part("dropped", _read_counts)
-            return name
-
-
-def _read_counts(state: Any) -> dict[str, int]:
-    with Fields(state) as read:
-        return {why: read.integer(why) for why in state}
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse parts that are not of the same views and variants."""
+        for part in ("dropped_", "_names"):
+            same = list(getattr(self, part)) == list(self.kept_)
+            need(same, "expected one entry for each view", part)
+        for name, mask in self.kept_.items():
+            fits = len(self._names[name]) == mask.sum()
+            need(fits, f"expected {mask.sum()} names", "_names", name)
 
 
 class VoxelMask(ColumnFilter):
@@ -276,30 +256,14 @@ class VoxelMask(ColumnFilter):
                 )
         return select_columns(X, self.columns_)
 
-    def to_state(self) -> State:
-        """Return options and remaining voxels as plain values."""
-        return {
-            "kind": "voxel mask",
-            "views": views_state(self.views),
-            "threshold": float(self.threshold),
-            "coverage": float(self.coverage),
-            "kept": dict(self.kept_),
-        }
+    kind = "voxel mask"
+    stored_fields: ClassVar[dict[str, Form]] = {
+        "views": Names(or_text=True, optional=True),
+        "threshold": Number(),
+        "coverage": Number(),
+        "kept_": ByName(Flags("?")),
+    }
 
-    @classmethod
-    def from_state(cls, state: Any) -> VoxelMask:
-        """Build a fitted mask from what `to_state` returned."""
-        with Fields(state, "voxel mask") as read:
-            made = cls(
-                read_views(read),
-                threshold=read.number("threshold"),
-                coverage=read.number("coverage"),
-            )
-            made_by((), lambda _: made._check_options(), None, {})
-            made.kept_ = read.part("kept", _read_masks)
-        return made
-
-
-def _read_masks(state: Any) -> dict[str, np.ndarray]:
-    with Fields(state) as read:
-        return {name: read.flags(name, (None,)) for name in state}
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse options outside of their range."""
+        self._check_options()

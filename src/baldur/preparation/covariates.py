@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from baldur.core.state import Fields, State
+from baldur.core.state import ByName, Names, Numbers, Sizes, need, stored
 from baldur.exceptions import InputError
 from baldur.preparation.sample_flags import COVARIATE, UnknownLevel
 from baldur.views.container import MultiView
@@ -71,11 +71,13 @@ class Covariates:
     then standardised.
     """
 
-    names: list[str]  # Columns of the sample table
-    levels: dict[str, list[str]]
-    fill: np.ndarray  # (q,); Mean of the known training cells
-    mean: np.ndarray  # (q,)
-    scale: np.ndarray
+    kind: ClassVar[str] = "covariates"
+
+    names: list[str] = stored(Names())  # Columns of the sample table
+    levels: dict[str, list[str]] = stored(ByName(Names()))
+    fill: np.ndarray = stored(Numbers("q", largest=np.inf))  # Mean of the known training cells
+    mean: np.ndarray = stored(Numbers("q", largest=np.inf))
+    scale: np.ndarray = stored(Numbers("q", largest=np.inf, above=0.0))
 
     @classmethod
     def fit(
@@ -178,34 +180,12 @@ class Covariates:
             found.far.extend((int(row), f"{name} = {values[row]:.6g} ({learned})") for row in far)
         return found
 
-    def to_state(self) -> State:
-        """Return what was learned as plain values."""
-        return {
-            "kind": "covariates",
-            "names": list(self.names),
-            "levels": {name: list(levels) for name, levels in self.levels.items()},
-            "fill": self.fill,
-            "mean": self.mean,
-            "scale": self.scale,
-        }
-
-    @classmethod
-    def from_state(cls, state: Any) -> Covariates:
-        """Build the covariates from what `to_state` returned."""
-        with Fields(state, "covariates") as read:
-            names = read.names("names")
-            levels = read.by_any_name("levels", Fields.names)
-            known = set(levels) <= set(names)
-            read.need(known, "expected levels of covariates", "levels")
-            read.need(all(levels.values()), "expected at least one level", "levels")
-            read.sizes["q"] = sum(len(levels[name]) - 1 if name in levels else 1 for name in names)
-            return cls(
-                names,
-                levels,
-                read.array("fill", ("q",), largest=np.inf),
-                read.array("mean", ("q",), largest=np.inf),
-                read.array("scale", ("q",), largest=np.inf, above=0.0),
-            )
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse levels of other covariates, and statistics of other columns."""
+        need(set(self.levels) <= set(self.names), "expected levels of covariates", "levels")
+        need(all(self.levels.values()), "expected at least one level", "levels")
+        fits = len(self.features) == len(self.fill)
+        need(fits, f"expected {len(self.features)} numbers", "fill")
 
 
 def _texts(column: pd.Series) -> list[str | None]:

@@ -7,15 +7,15 @@ results are reported for all columns of the input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from baldur.core.parameters import is_one_of
-from baldur.core.state import Fields, State, by_kind
+from baldur.core.state import ByView, Each, Form, Object, Sizes, Texts, Widths, need
 from baldur.exceptions import InputError
 from baldur.preparation.categories import CategoryEncoder, has_categories
 from baldur.preparation.column_filters import VariantFilter, VoxelMask
@@ -41,84 +41,11 @@ STEPS: dict[str, type[Step]] = {
 }
 """Steps whose state can be stored, by name."""
 
-_READERS: dict[str, Callable[..., Step]] = {
-    "category encoder": CategoryEncoder.from_state,
-    "variant filter": VariantFilter.from_state,
-    "voxel mask": VoxelMask.from_state,
-    "site harmoniser": SiteHarmoniser.from_state,
-}
 
-
-class Stored(NamedTuple):
-    """What a fitted preparation consists of."""
-
-    n_features: dict[str, int]  # Columns of each view of the input
-    names: dict[str, np.ndarray | None]  # Their names, None where none were given
-    steps: list[Step]
-    scaling: Scaling
-
-
-def preparation_state(fitted: Stored) -> State:
-    """Return the parts of a fitted preparation as plain values."""
-    return {
-        "kind": "preparation",
-        "views": list(fitted.n_features),
-        "n_features": {name: int(width) for name, width in fitted.n_features.items()},
-        # Where the steps changed nothing, the scaling has the same names, and stores them.
-        "names": {
-            name: one
-            for name, one in fitted.names.items()
-            if not _same_names(one, fitted.scaling.feature_names[name])
-        },
-        "steps": [step.to_state() for step in fitted.steps],
-        "scaling": fitted.scaling.to_state(),
-    }
-
-
-def _same_names(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
-
-
-def read_preparation(state: Any) -> Stored:
-    """Build the parts again from what `preparation_state` returned; everything is validated."""
-    with Fields(state, "preparation") as read:
-        views = read.names("views")
-        read.need(views, "expected at least one view", "views")
-        scaling = read.part("scaling", Scaling.from_state, views=views)
-        steps = read.parts("steps", by_kind(_READERS))
-        n_features = read.by_name("n_features", views, lambda f, v: f.integer(v, 1))
-        names = dict(scaling.feature_names)
-        names |= read.by_name(
-            "names",
-            views,
-            lambda f, v: f.texts(v, (n_features[v],)) if f.has(v) else None,
-            some=True,
-        )
-        left = _widths_after(read, steps, n_features)
-        fits = left == scaling.n_features_
-        read.need(fits, "expected the columns that the steps leave", "scaling")
-    return Stored(n_features, names, steps, scaling)
-
-
-def _widths_after(
-    read: Fields, steps: Sequence[Step], n_features: dict[str, int]
-) -> dict[str, int]:
-    """Return how many columns of each view the steps leave; refuse steps of other columns."""
-    widths = dict(n_features)
-    for i, step in enumerate(steps):
-        at = f"steps[{i}]"
-        asked = {name: widths.get(name) for name in step.input_widths}
-        read.need(step.input_widths == asked, "expected the columns of the views", at)
-        read.need(set(step.columns_) <= set(widths), "expected views of the input", at)
-        for name, index in step.columns_.items():
-            inside = len(index) and index.min() >= 0 and index.max() < widths[name]
-            read.need(inside, f"expected columns of the view {name!r}", at)
-            once = len(np.unique(index)) == len(index)
-            read.need(once, f"expected no column of the view {name!r} twice", at)
-            widths[name] = len(index)
-    return widths
+def _same_names(names: np.ndarray | None, other: np.ndarray | None) -> bool:
+    if names is None or other is None:
+        return names is other
+    return np.array_equal(names, other)
 
 
 class Preparation(LearnedColumns, BaseEstimator):
@@ -476,25 +403,57 @@ class Preparation(LearnedColumns, BaseEstimator):
 
     # -- state -----------------------------------------------------------------------------
 
-    def to_state(self) -> State:
-        """Return what was learned as plain values."""
-        return preparation_state(Stored(self.n_features_, self._names, self.steps_, self.scaling_))
+    kind = "preparation"
+    stored_fields: ClassVar[dict[str, Form]] = {
+        "n_features_": Widths(),
+        "steps_": Each(Object(tuple(STEPS.values()))),
+        "scaling_": Object((Scaling,)),
+        # Where the steps changed nothing, the scaling has the same names, and stores them.
+        "_names": ByView(Texts("D", optional=True), some=True),
+    }
+
+    def state_values(self) -> dict[str, Any]:
+        """Return the names of columns that the scaling does not have."""
+        kept = self.scaling_.feature_names
+        return {
+            "_names": {
+                name: names
+                for name, names in self._names.items()
+                if not _same_names(names, kept[name])
+            }
+        }
 
     @classmethod
-    def from_state(cls, state: Any) -> Preparation:
-        """Build a fitted preparation from what `to_state` returned; everything is validated."""
-        stored = read_preparation(state)
-        scaling = stored.scaling
+    def from_values(cls, values: dict[str, Any]) -> Preparation:
+        """Return the fitted preparation of stored values."""
+        scaling, steps = values["scaling_"], values["steps_"]
         made = cls(
             **{option: getattr(scaling, option) for option in OPTIONS},
-            steps=[clone(step) for step in stored.steps],
+            steps=[clone(step) for step in steps],
             regress_out=scaling.regress_out,
             max_bytes=scaling.max_bytes,
         )
-        made.n_features_, made._names = stored.n_features, stored.names
-        made.steps_, made.scaling_ = stored.steps, scaling
-        made._left = columns_left(stored.steps)
+        values["_names"] = {**scaling.feature_names, **values["_names"]}
+        made.__dict__.update(values)
         return made
+
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse steps of other columns, and a scaling of other columns than the steps leave."""
+        widths = dict(self.n_features_)
+        for i, step in enumerate(self.steps_):
+            path = ("steps_", f"[{i}]")
+            asked = {name: widths.get(name) for name in step.input_widths}
+            need(step.input_widths == asked, "expected the columns of the views", *path)
+            need(set(step.columns_) <= set(widths), "expected views of the input", *path)
+            for name, index in step.columns_.items():
+                inside = len(index) and index.min() >= 0 and index.max() < widths[name]
+                need(inside, f"expected columns of the view {name!r}", *path)
+                once = len(np.unique(index)) == len(index)
+                need(once, f"expected no column of the view {name!r} twice", *path)
+                widths[name] = len(index)
+        fits = list(widths.items()) == list(self.scaling_.n_features_.items())
+        need(fits, "expected the columns that the steps leave", "scaling_")
+        self._left = columns_left(self.steps_)
 
 
 def preparation_for(template: Any, scale: str = "clipped") -> Preparation:

@@ -9,12 +9,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from baldur.core.state import Fields, State
+from baldur.core.state import (
+    ByView,
+    Choice,
+    Flags,
+    Form,
+    Integer,
+    Numbers,
+    Object,
+    Sizes,
+    Texts,
+    Widths,
+    need,
+)
 from baldur.exceptions import InputError, InputWarning
 from baldur.preparation.alleles import alleles_of, match_alleles
 from baldur.preparation.column_statistics import (
@@ -318,103 +330,67 @@ class Scaling:
 
     # -- state -----------------------------------------------------------------------------
 
-    def to_state(self) -> State:
-        """Return options and what was learned as plain values."""
-        return {
-            "kind": "scaling",
-            **{option: getattr(self, option) for option in OPTIONS},
-            "max_bytes": int(self.max_bytes),
-            "n_samples": int(self.n_samples_),
-            "covariates": None if self.covariates_ is None else self.covariates_.to_state(),
-            "views": {name: self._view_state(name) for name in self.n_features_},
-        }
+    kind = "scaling"
+    stored_fields: ClassVar[dict[str, Form]] = {
+        **{option: Choice(legal) for option, legal in OPTIONS.items()},
+        "max_bytes": Integer(1),
+        "n_samples_": Integer(1),
+        "covariates_": Object((Covariates,), optional=True),
+        "n_features_": Widths(),
+        "mean_": ByView(Numbers("D", largest=np.inf)),
+        "scale_": ByView(Numbers("D", largest=np.inf, above=0.0)),
+        # Of views with limits, missing where a column had no training value.
+        "lower_": ByView(Numbers("D", finite=False, largest=np.inf), some=True),
+        "upper_": ByView(Numbers("D", finite=False, largest=np.inf), some=True),
+        "minimum_": ByView(Numbers("D", "number", finite=False, largest=np.inf)),
+        "maximum_": ByView(Numbers("D", "number", finite=False, largest=np.inf)),
+        "constant_": ByView(Flags("D")),
+        "covariate_effect_": ByView(Numbers("p D", largest=np.inf), some=True),
+        "alleles_": ByView(Texts("2 D"), some=True),
+        "groups_": ByView(Numbers("D", "int"), some=True),
+        "needed_": ByView(Flags("D"), optional=True),
+        "_names": ByView(Texts("D", optional=True)),
+        "_scores": ByView(Object((NormalScores,), optional=True)),
+        "_spread": ByView(Numbers("D", largest=np.inf, above=0.0), some=True),
+    }
 
-    def _view_state(self, name: str) -> State:
-        scores = self._scores[name]
-        limited = bool(np.isfinite(self.upper_[name]).any())
-        return {
-            "kind": "scaled view",
-            "names": self._names[name],
-            "mean": self.mean_[name],
-            "scale": self.scale_[name],
-            "lower": np.array(self.lower_[name]) if limited else None,
-            "upper": np.array(self.upper_[name]) if limited else None,
-            "minimum": self.minimum_[name],
-            "maximum": self.maximum_[name],
-            "constant": self.constant_[name],
-            "ranks": None if scores is None else scores.to_state(),
-            "spread": self._spread.get(name),
-            "covariate_effect": self.covariate_effect_.get(name),
-            "alleles": self.alleles_.get(name),
-            "groups": self.groups_.get(name),
-            "needed": None if self.needed_ is None else self.needed_[name],
-        }
+    def state_values(self) -> dict[str, Any]:
+        """Return the limits of the views that have any."""
+        limited = [name for name, upper in self.upper_.items() if np.isfinite(upper).any()]
+        limits = {"lower_": self.lower_, "upper_": self.upper_}
+        return {key: {name: held[name] for name in limited} for key, held in limits.items()}
 
     @classmethod
-    def from_state(cls, state: Any, *, views: Sequence[str]) -> Scaling:
-        """Build the scaling from what `to_state` returned, for these views."""
-        with Fields(state, "scaling") as read:
-            learned = (
-                read.part("covariates", Covariates.from_state) if read.has("covariates") else None
-            )
-            made = cls(
-                **{option: read.choice(option, legal) for option, legal in OPTIONS.items()},
-                max_bytes=read.integer("max_bytes", 1),
-                regress_out=[] if learned is None else learned.names,
-            )
-            made._clear()
-            made.covariates_ = learned
-            made.n_samples_ = read.integer("n_samples", 1)
-            needed = read.by_name("views", views, lambda f, v: f.part(v, made._read_view, view=v))
-            marked = {name: mask for name, mask in needed.items() if mask is not None}
-            read.need(len(marked) in (0, len(views)), "expected all views to be marked", "views")
-            made.needed_ = marked or None
+    def from_values(cls, values: dict[str, Any]) -> Scaling:
+        """Return the scaling of stored values."""
+        covariates = values["covariates_"]
+        made = cls(
+            **{option: values.pop(option) for option in (*OPTIONS, "max_bytes")},
+            regress_out=[] if covariates is None else covariates.names,
+        )
+        for name, width in values["n_features_"].items():
+            values["lower_"].setdefault(name, np.broadcast_to(-np.inf, width))
+            values["upper_"].setdefault(name, np.broadcast_to(np.inf, width))
+        made.__dict__.update(values)
         return made
 
-    def _read_view(self, state: Any, view: str) -> np.ndarray | None:
-        """Read what was learned about one view, and return the columns that a model needs."""
-        name = view
-        with Fields(state, "scaled view") as read:
-            mean = self.mean_[name] = read.array("mean", ("d",), largest=np.inf)
-            d = self.n_features_[name] = len(mean)
-            read.need(d, "expected at least one column", "mean")
-
-            def maybe(field: str, *shape: str | int, **conditions: Any) -> np.ndarray | None:
-                return read.array(field, shape, **conditions) if read.has(field) else None
-
-            def texts(field: str, *shape: str | int) -> np.ndarray | None:
-                return read.texts(field, shape) if read.has(field) else None
-
-            self._names[name] = texts("names", "d")
-            self.scale_[name] = read.array("scale", ("d",), largest=np.inf, above=0.0)
-            infinite = np.broadcast_to(np.inf, d)
-            self.lower_[name], self.upper_[name] = -infinite, infinite
-            if read.has("lower") or read.has("upper"):
-                # A column without a training value has none.
-                limits = read.ranges("lower", "upper", ("d",))
-                self.lower_[name], self.upper_[name] = limits
-            for field, found in (("minimum", self.minimum_), ("maximum", self.maximum_)):
-                found[name] = read.array(field, ("d",), "number", finite=False, largest=np.inf)
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse limits and ranges out of order, and effects of other covariates."""
+        for name in self.n_features_:
+            lower, upper = self.lower_[name], self.upper_[name]
+            ordered = not (lower > upper).any()
+            need(ordered, "expected lower limits not above the upper limits", "lower_", name)
+            both = (np.isnan(lower) == np.isnan(upper)).all()
+            need(both, "expected limits that are missing where upper_ is", "lower_", name)
             ordered = not (self.minimum_[name] > self.maximum_[name]).any()
-            read.need(ordered, "expected minima that are not above the maxima", "minimum")
-            self.constant_[name] = read.flags("constant", ("d",))
-            self._scores[name] = (
-                read.part("ranks", NormalScores.from_state, width=d) if read.has("ranks") else None
-            )
-            rows = 0 if self.covariates_ is None else 1 + len(self.covariates_.mean)
-            spread = maybe("spread", "d", above=0.0, largest=np.inf)
-            effect = maybe("covariate_effect", rows, "d", largest=np.inf)
-            for field, value in (("spread", spread), ("covariate_effect", effect)):
-                fits = (value is not None) == (self.covariates_ is not None)
-                read.need(fits, "expected it where there are covariates", field)
-            if spread is not None and effect is not None:
-                self._spread[name], self.covariate_effect_[name] = spread, effect
-            alleles, groups = texts("alleles", 2, "d"), maybe("groups", "d", kind="int")
-            if alleles is not None:
-                self.alleles_[name] = alleles
-            if groups is not None:
-                self.groups_[name] = groups
-            return read.flags("needed", ("d",)) if read.has("needed") else None
+            need(ordered, "expected minima that are not above the maxima", "minimum_", name)
+            for field in ("_spread", "covariate_effect_"):
+                fits = (name in getattr(self, field)) == (self.covariates_ is not None)
+                need(fits, "expected it where there are covariates", field, name)
+            if self.covariates_ is not None:
+                rows = 1 + len(self.covariates_.mean)
+                fits = len(self.covariate_effect_[name]) == rows
+                need(fits, f"expected {rows} rows", "covariate_effect_", name)
 
 
 def _warn_of_vanishing(view: View, at: np.ndarray) -> None:

@@ -17,10 +17,11 @@ Everything a site needs is in its count, mean and variance per feature, so the c
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from baldur.core.state import Flags, Numbers, stored
 from baldur.views import View
 from baldur.views.sources import Source
 
@@ -40,11 +41,13 @@ _MOST_PASSES = 500
 class Pooled:
     """Parameters of every feature that are pooled over all sites."""
 
-    level: np.ndarray  # level, spread: (n_features,); alpha and sigma
-    spread: np.ndarray
-    coef: np.ndarray  # (q, n_features); beta
-    held: np.ndarray  # (n_features,)
-    left_alone: np.ndarray  # (n_features,)
+    kind: ClassVar[str] = "pooled parameters"
+
+    level: np.ndarray = stored(Numbers("d", largest=np.inf))  # level, spread: alpha and sigma
+    spread: np.ndarray = stored(Numbers("d", largest=np.inf, low=0.0))
+    coef: np.ndarray = stored(Numbers("q d", largest=np.inf))  # beta
+    held: np.ndarray = stored(Numbers("d", finite=False, largest=np.inf))
+    left_alone: np.ndarray = stored(Flags("d"))
 
     def columns(self, cols: slice) -> Pooled:
         """Return the pooled parameters of some columns."""

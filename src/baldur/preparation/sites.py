@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.core.dataframe_state import dataframe_state, read_dataframe
-from baldur.core.state import Fields, State
+from baldur.core.dataframe_state import Table
+from baldur.core.state import (
+    ByName,
+    Choice,
+    Form,
+    Integer,
+    Names,
+    Number,
+    Numbers,
+    Object,
+    Sizes,
+    Text,
+    need,
+)
 from baldur.exceptions import InputError
 from baldur.preparation.covariates import Covariates, sample_column
 from baldur.preparation.site_effects import (
@@ -351,79 +363,44 @@ class SiteHarmoniser(Step):
         """Number of columns that each harmonised view had in `fit`."""
         return {name: len(pooled.level) for name, pooled in self.pooled_.items()}
 
-    def to_state(self) -> State:
-        """Return options and what was learned as plain values."""
-        return {
-            "kind": "site harmoniser",
-            "by": self.by,
-            "views": None if self.views is None else [str(v) for v in self.views],
-            "keep": self.sample_columns[1:],
-            "new_sites": self.new_sites,
-            "estimates": self.estimates,
-            "clip": None if self.clip is None else float(self.clip),
-            "min_rows": int(self.min_rows),
-            "max_bytes": int(self.max_bytes),
-            "sites": list(self.sites_),
-            "small_sites": list(self.small_sites_),
-            "covariates": self.covariates_.to_state(),
-            "report": dataframe_state(self.report_),
-            "learned": [
-                {
-                    "kind": "harmonised view",
-                    "view": name,
-                    "level": self.pooled_[name].level,
-                    "spread": self.pooled_[name].spread,
-                    "coef": self.pooled_[name].coef,
-                    "held": self.pooled_[name].held,
-                    "left_alone": self.pooled_[name].left_alone,
-                    "shift": self.shift_[name],
-                    "factor": self.factor_[name],
-                }
-                for name in self.view_names_
-            ],
-        }
+    kind = "site harmoniser"
+    stored_fields: ClassVar[dict[str, Form]] = {
+        "by": Text(),
+        "views": Names(optional=True),
+        "keep": Names(),
+        "new_sites": Choice(NEW_SITES),
+        "estimates": Choice(ESTIMATES),
+        "clip": Number(above=0.0, optional=True),
+        "min_rows": Integer(2),
+        "max_bytes": Integer(1),
+        "sites_": Names(),
+        "small_sites_": Names(),
+        "covariates_": Object((Covariates,)),
+        "report_": Table(dict.fromkeys(COLUMNS)),
+        "view_names_": Names(),
+        "pooled_": ByName(Object((Pooled,))),
+        "shift_": ByName(Numbers("S d", largest=np.inf)),
+        "factor_": ByName(Numbers("S d", largest=np.inf, above=0.0)),
+    }
 
-    @classmethod
-    def from_state(cls, state: Any) -> SiteHarmoniser:
-        """Build a fitted step from what `to_state` returned."""
-        with Fields(state, "site harmoniser") as read:
-            made = cls(
-                read.text("by"),
-                read.names("views") if read.has("views") else None,
-                keep=read.names("keep"),
-                new_sites=read.choice("new_sites", NEW_SITES),
-                estimates=read.choice("estimates", ESTIMATES),
-                clip=read.number("clip", above=0.0) if read.has("clip") else None,
-                min_rows=read.integer("min_rows", 2),
-                max_bytes=read.integer("max_bytes", 1),
-            )
-            made.sites_, made.small_sites_ = read.names("sites"), read.names("small_sites")
-            read.need(made.sites_, "expected at least one site", "sites")
-            made.covariates_ = read.part("covariates", Covariates.from_state)
-            same = made.covariates_.names == list(made.keep)
-            read.need(same, "expected the covariates of keep", "covariates")
-            made.pooled_, made.shift_, made.factor_ = {}, {}, {}
-            made.view_names_ = read.parts("learned", made._read_view)
-            once = len(set(made.view_names_)) == len(made.view_names_)
-            read.need(once, "expected no view twice", "learned")
-            made.report_ = read.part("report", read_dataframe, columns=COLUMNS)
-        return made
+    def state_values(self) -> dict[str, Any]:
+        """Return the covariates as a list, however they were passed."""
+        return {"keep": self.sample_columns[1:]}
 
-    def _read_view(self, state: Any) -> str:
-        """Read what was learned about one view, and return its name."""
-        sizes = {"q": len(self.covariates_.mean), "S": len(self.sites_)}
-        with Fields(state, "harmonised view", **sizes) as read:
-            name = read.text("view")
-            self.pooled_[name] = Pooled(
-                read.array("level", ("d",), largest=np.inf),
-                read.array("spread", ("d",), largest=np.inf, low=0.0),
-                read.array("coef", ("q", "d"), largest=np.inf),
-                read.array("held", ("d",), finite=False, largest=np.inf),
-                read.flags("left_alone", ("d",)),
-            )
-            self.shift_[name] = read.array("shift", ("S", "d"), largest=np.inf)
-            self.factor_[name] = read.array("factor", ("S", "d"), largest=np.inf, above=0.0)
-            return name
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse parts that are not of the same sites, covariates, views and features."""
+        need(self.sites_, "expected at least one site", "sites_")
+        same = self.covariates_.names == list(self.keep)
+        need(same, "expected the covariates of keep", "covariates_")
+        for name in ("pooled_", "shift_", "factor_"):
+            same = list(getattr(self, name)) == self.view_names_
+            need(same, "expected one entry for each view", name)
+        for name, pooled in self.pooled_.items():
+            q, d = len(self.covariates_.mean), len(pooled.level)
+            need(pooled.coef.shape == (q, d), f"expected {q} rows", "pooled_", name, "coef")
+            for effects in ("shift_", "factor_"):
+                fits = getattr(self, effects)[name].shape == (len(self.sites_), d)
+                need(fits, "expected one row per site", effects, name)
 
 
 def _effects(

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from baldur.core.state import Fields, State
+from baldur.core.state import Form
 from baldur.exceptions import InputError
 from baldur.preparation.scaling import Scaling
 from baldur.views.container import MultiView
@@ -46,6 +46,8 @@ class Step(TransformerMixin, BaseEstimator):
     """
 
     changes_cells: ClassVar[bool] = False
+    kind: ClassVar[str]  # The kind of the step, and what is stored of it, see `baldur.core.state`
+    stored_fields: ClassVar[dict[str, Form]]
 
     @property
     @abstractmethod
@@ -72,15 +74,6 @@ class Step(TransformerMixin, BaseEstimator):
     def input_widths(self) -> dict[str, int]:
         """Number of columns that each view must have before the step; views may be left out."""
         return {}
-
-    @abstractmethod
-    def to_state(self) -> State:
-        """Return what was learned as plain values, text and arrays."""
-
-    @classmethod
-    @abstractmethod
-    def from_state(cls, state: Any) -> Self:
-        """Build a fitted step from what `to_state` returned."""
 
 
 class ColumnFilter(Step):
@@ -121,18 +114,6 @@ def chosen_views(mv: MultiView, views: Any, who: str) -> list[str]:
             "views=."
         )
     return wanted
-
-
-def views_state(views: Any) -> Any:
-    """Return the parameter `views` of a step as a plain value."""
-    return views if views is None or isinstance(views, str) else [str(v) for v in views]
-
-
-def read_views(read: Fields) -> Any:
-    """Return the parameter `views` of a step from its state."""
-    if not read.has("views"):
-        return None
-    return read.text("views") if type(read.plain("views")) is str else read.names("views")
 
 
 class LearnedColumns:

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from baldur.core.dataframe_state import dataframe_state, read_dataframe
-from baldur.core.state import Fields, State, by_kind, made_by, plain
+from baldur.core.dataframe_state import Table
+from baldur.core.state import (
+    Boolean,
+    ByName,
+    ByView,
+    Choice,
+    Each,
+    Flags,
+    Form,
+    Integer,
+    Labels,
+    Number,
+    Numbers,
+    Object,
+    Plain,
+    Sizes,
+    StateError,
+    Texts,
+    at,
+    need,
+    read_fields,
+    read_state,
+    write_state,
+)
 from baldur.estimators.classifier import BaldurClassifier
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.exceptions import InputError
@@ -20,92 +42,6 @@ from baldur.paper.predictor import MeanFieldPredictor
 from baldur.preparation import Preparation
 from baldur.saving.setting_state import read_settings, settings_state
 from baldur.views.view import default_names
-
-
-@dataclass(frozen=True)
-class Outline:
-    """What the shapes of attributes refer to."""
-
-    task: str
-    views: list[str]
-    widths: dict[str, int]  # Features of each view after preparation
-    sizes: dict[str, int] = field(default_factory=dict)
-
-
-Read = Callable[[Fields, str, Outline], Any]
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """How one attribute is stored."""
-
-    read: Read  # ReadCounter it from fields, given its name and the outline of the model
-    write: Callable[[Any], Any] = plain  # Returns its state
-    optional: bool = False  # Whether it may be missing
-
-
-def read_attribute(read: Fields, name: str, attribute: Attribute, outline: Outline) -> Any:
-    """Return one attribute, with shapes in terms of the outline."""
-    read.sizes = outline.sizes
-    return attribute.read(read, name, outline)
-
-
-# -- forms ---------------------------------------------------------------------------------------
-
-
-def _by_view(read_one: Callable[[Fields, str, int], Any]) -> Attribute:
-    """One entry for each view, given the number of its features."""
-    return Attribute(
-        lambda f, name, o: f.by_name(name, o.views, lambda g, v: read_one(g, v, o.widths[v]))
-    )
-
-
-def _weights(f: Fields, view: str, width: int) -> np.ndarray:
-    # Per unit of the input, which may be as small as 1e-140.
-    return f.array(view, ("C", width), largest=np.inf)
-
-
-def _deviations(f: Fields, view: str, width: int) -> np.ndarray:
-    return f.array(view, ("C", width), largest=np.inf, low=0.0)
-
-
-def _shares(f: Fields, view: str, width: int) -> float:
-    return f.number(view, low=0.0, high=1.0 + 1e-9)
-
-
-def _array(*shape: str, **conditions: Any) -> Attribute:
-    return Attribute(lambda f, name, o: f.array(name, shape, **conditions))
-
-
-_COLUMN_TYPES = {"text": "OU", "whole numbers": "iu", "numbers": "f", "truth values": "b"}
-
-
-def _table(
-    columns: dict[str, str],
-    fault: Callable[[Any], str | None] = lambda table: None,
-    more: dict[str, str] | None = None,
-) -> Attribute:
-    """A table with these columns and their types; `fault` says what else is wrong with it.
-
-    The columns `more` follow, or all of them are missing.
-    """
-
-    def read(f: Fields, name: str, o: Outline) -> Any:
-        made = f.part(name, read_dataframe, columns=None if more else list(columns))
-        types = {**columns, **(more or {})} if len(made.columns) > len(columns) else columns
-        f.need(list(made.columns) == list(types), f"expected the columns {list(types)}", name)
-        for column, wanted in types.items():
-            cells = made[column]
-            fits = cells.dtype.kind in _COLUMN_TYPES[wanted]
-            if wanted == "text":
-                fits = fits and all(type(cell) is str for cell in cells)
-            # An empty table has no types.
-            f.need(fits or not len(made), f"expected {wanted} in the column {column}", name)
-        said = fault(made)
-        f.need(said is None, f"{said}", name)
-        return made
-
-    return Attribute(read, dataframe_state)
 
 
 def _path_fault(path: Any) -> str | None:
@@ -122,66 +58,62 @@ def _path_fault(path: Any) -> str | None:
     return None
 
 
-def _tables_by_view() -> Attribute:
-    return Attribute(
-        lambda f, name, o: f.by_name(
-            name, o.views, lambda g, v: g.part(v, read_dataframe), some=True
-        ),
-        lambda tables: {name: dataframe_state(one) for name, one in tables.items()},
-    )
+@dataclass(frozen=True)
+class _FactorTable(Table):
+    """A DataFrame with one row per factor and one column per view."""
 
-
-def _factor_relevance(f: Fields, name: str, o: Outline) -> Any:
-    made = f.part(name, read_dataframe, columns=o.views)
-    f.need(len(made) == o.sizes["K"], "expected one row per factor", name)
-    return made
-
-
-def _optional(attribute: Attribute) -> Attribute:
-    return Attribute(attribute.read, attribute.write, optional=True)
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        frame = super()._read(value, sizes)
+        same = list(frame.columns) == list(sizes.widths)
+        need(same, "expected one column per view", "columns")
+        need(len(frame) == sizes.known["K"], "expected one row per factor")
+        return frame
 
 
 # -- the table -----------------------------------------------------------------------------------
 
-_SHARED: dict[str, Attribute] = {
+# Per unit of the input, which may be as small as 1e-140.
+_WEIGHTS = ByView(Numbers("C D", largest=np.inf))
+_DEVIATIONS = ByView(Numbers("C D", largest=np.inf, low=0.0))
+_OUTPUTS = Numbers("C", largest=np.inf)
+
+_SHARED: dict[str, Form] = {
     # Read first: they say how many outputs and factors there are.
-    "loadings_": _array("C", "K"),
-    "n_factors_": Attribute(lambda f, name, o: f.integer(name, o.sizes["K"], o.sizes["K"])),
-    "n_features_in_": Attribute(lambda f, name, o: f.integer(name, 1)),
-    "feature_names_in_": _optional(
-        Attribute(lambda f, name, o: f.texts(name, (None,)), lambda names: np.asarray(names))
-    ),
-    "feature_info_": _tables_by_view(),
-    "coef_": _by_view(_weights),
-    "coef_std_": _by_view(_deviations),
-    "coef_scaled_": _by_view(_weights),
-    "coef_scaled_std_": _by_view(_deviations),
-    "intercept_": _array("C", largest=np.inf),
-    "intercept_scaled_": _array("C", largest=np.inf),
-    "selected_features_": _by_view(lambda f, view, width: f.flags(view, (width,))),
-    "view_relevance_": _by_view(_shares),
-    "factor_relevance_": Attribute(_factor_relevance, dataframe_state),
-    "history_": Attribute(lambda f, name, o: f.records(name)),
-    "n_iter_": Attribute(lambda f, name, o: f.integer(name)),
-    "converged_": Attribute(lambda f, name, o: f.boolean(name)),
+    "loadings_": Numbers("C K"),
+    "n_factors_": Integer(),
+    "n_features_in_": Integer(1),
+    "feature_names_in_": Texts("?", optional=True),
+    "feature_info_": ByView(Table(), some=True),
+    "coef_": _WEIGHTS,
+    "coef_std_": _DEVIATIONS,
+    "coef_scaled_": _WEIGHTS,
+    "coef_scaled_std_": _DEVIATIONS,
+    "intercept_": _OUTPUTS,
+    "intercept_scaled_": _OUTPUTS,
+    "selected_features_": ByView(Flags("D")),
+    "view_relevance_": ByView(Number(low=0.0, high=1.0 + 1e-9)),
+    "factor_relevance_": _FactorTable(),
+    "history_": Each(ByName(Plain())),
+    "n_iter_": Integer(),
+    "converged_": Boolean(),
 }
 
-_CLASSIFIER: dict[str, Attribute] = {
-    "classes_": Attribute(lambda f, name, o: f.labels(name)),
-    "class_count_": Attribute(lambda f, name, o: f.array(name, (None,), "int", low=0)),
-    "_row_noise": _optional(_array("C", low=0.0)),
+_CLASSIFIER: dict[str, Form] = {
+    "classes_": Labels(),
+    "class_count_": Numbers("?", "int", low=0),
+    "_row_noise": Numbers("C", low=0.0, optional=True),
 }
 
-_REGRESSOR: dict[str, Attribute] = {
-    "_center": _array("C", largest=np.inf),
-    "_spread": _array("C", largest=np.inf, low=0.0),
-    "_one_output": Attribute(lambda f, name, o: f.boolean(name)),
-    "noise_std_": _array("C", largest=np.inf, low=0.0),
+_REGRESSOR: dict[str, Form] = {
+    "_center": _OUTPUTS,
+    "_spread": replace(_OUTPUTS, low=0.0),
+    "_one_output": Boolean(),
+    "noise_std_": replace(_OUTPUTS, low=0.0),
 }
 
-_MEAN_FIELD: dict[str, Attribute] = {
-    "elbo_": Attribute(lambda f, name, o: f.number(name, finite=False)),
-    "relevance_vectors_": _by_view(lambda f, view, width: f.array(view, (None,), "int", low=0)),
+_MEAN_FIELD: dict[str, Form] = {
+    "elbo_": Number(finite=False),
+    "relevance_vectors_": ByView(Numbers("?", "int", low=0)),
 }
 
 _PATH_COLUMNS = {
@@ -197,36 +129,30 @@ _PATH_COLUMNS = {
 }
 
 
-def _path_table(task: str) -> Attribute:
-    """The table of the submodel path, with AUC or R2."""
-    metric = "r2" if task == "regression" else "auc"
+def _path_table(metric: str) -> Table:
+    """The table of the submodel path."""
     bounds = ("loss_lower", "loss_upper", metric, f"{metric}_lower", f"{metric}_upper")
-    return _table(_PATH_COLUMNS, _path_fault, dict.fromkeys(bounds, "numbers") | {"enters": "text"})
+    more = dict.fromkeys(bounds, "numbers") | {"enters": "text"}
+    return Table(_PATH_COLUMNS, more, _path_fault)
 
 
-def _cost_table(task: str) -> Attribute:
-    """The table of the costs along the submodel path, with AUC or R2."""
-    metric = "r2" if task == "regression" else "auc"
+def _cost_table(metric: str) -> Table:
+    """The table of the costs along the submodel path."""
     figures = [f"{name}{end}" for name in ("loss", metric) for end in ("", "_lower", "_upper")]
-    return _optional(
-        _table(
-            {
-                "cost": "numbers",
-                "orders": "text",
-                "n_views": "whole numbers",
-                "n_features": "whole numbers",
-                **dict.fromkeys(figures, "numbers"),
-                "enters": "text",
-            }
-        )
-    )
+    columns: dict[str, str | None] = {
+        "cost": "numbers",
+        "orders": "text",
+        "n_views": "whole numbers",
+        "n_features": "whole numbers",
+        **dict.fromkeys(figures, "numbers"),
+        "enters": "text",
+    }
+    return Table(columns, optional=True)
 
 
-_SELECTION: dict[str, Attribute] = {
-    "inclusion_probability_": _by_view(
-        lambda f, view, width: f.array(view, (width,), low=0.0, high=1.0 + 1e-9)
-    ),
-    "factor_path_": _table(
+_SELECTION: dict[str, Form] = {
+    "inclusion_probability_": ByView(Numbers("D", low=0.0, high=1.0 + 1e-9)),
+    "factor_path_": Table(
         {
             "n_factors": "whole numbers",
             "loss": "numbers",
@@ -235,9 +161,9 @@ _SELECTION: dict[str, Attribute] = {
             "selected": "truth values",
         }
     ),
-    "stacking_weights_": Attribute(lambda f, name, o: f.by_any_name(name, Fields.number)),
-    "signal_": Attribute(lambda f, name, o: f.number(name, finite=False)),
-    "credible_sets_": _table(
+    "stacking_weights_": ByName(Number()),
+    "signal_": Number(finite=False),
+    "credible_sets_": Table(
         {
             "view": "text",
             "feature": "text",
@@ -250,12 +176,13 @@ _SELECTION: dict[str, Attribute] = {
 }
 
 
-def attributes_of(kind: str, task: str) -> Mapping[str, Attribute]:
+def attributes_of(kind: str, task: str) -> Mapping[str, Form]:
     """Return the attributes of a kind of estimator fitted for a task, in the order of reading."""
     made = {**_SHARED, **(_REGRESSOR if task == "regression" else _CLASSIFIER)}
     if not kind.startswith("baldur"):
         return made | _MEAN_FIELD
-    tables = {"sparsity_path_": _path_table(task), "cost_path_": _cost_table(task)}
+    metric = "r2" if task == "regression" else "auc"
+    tables = {"sparsity_path_": _path_table(metric), "cost_path_": _cost_table(metric)}
     return made | _SELECTION | tables
 
 
@@ -291,91 +218,92 @@ def kind_of(estimator: Any) -> str:
     )
 
 
-def estimator_state(estimator: Any) -> State:
+def estimator_state(estimator: Any) -> dict[str, Any]:
     """Return the state of a fitted estimator."""
     kind = kind_of(estimator)
     task = getattr(estimator, "_task", "regression")
-    own = vars(estimator)
+    attributes = vars(estimator)
     return {
         "kind": kind,
         "settings": settings_state(estimator),
         "task": task,
-        "views": list(estimator.view_names_),
-        "preparation": estimator.preparation_.to_state(),
-        "predictor": estimator.predictor.to_state(),
+        "preparation": write_state(estimator.preparation_),
+        "predictor": write_state(estimator.predictor),
         "fitted": {
-            name: attribute.write(own[name])
-            for name, attribute in attributes_of(kind, task).items()
-            if name in own
+            name: form.write(attributes.get(name) if form.optional else attributes[name])
+            for name, form in attributes_of(kind, task).items()
         },
     }
 
 
+@dataclass(frozen=True)
+class FittedEstimator(Form):
+    """A fitted estimator; `ByView` then refers to the views that it was fitted on."""
+
+    def _write(self, value: Any) -> Any:
+        return estimator_state(value)
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        estimator = read_estimator(value)
+        sizes.widths = dict(estimator.preparation_.n_features_)
+        return estimator
+
+
 def read_estimator(state: Any) -> Any:
-    """Build a fitted estimator from its state; every part is validated."""
-    return by_kind(dict.fromkeys(ESTIMATORS, _read_own))(state)
-
-
-def _read_own(state: Any) -> Any:
-    kind = state["kind"]
+    """Build a fitted estimator from its state; every part is checked."""
+    kind = state.get("kind") if type(state) is dict else None
+    if type(kind) is not str or kind not in ESTIMATORS:
+        wanted = " or ".join(map(repr, ESTIMATORS))
+        raise StateError(("kind",), f"expected {wanted}, but got {str(kind)[:40]!a}")
     known = ESTIMATORS[kind]
-    with Fields(state, kind) as read:
-        task = read.choice("task", known.tasks)
-        made = known.type(**read.part("settings", read_settings, kind=known.type))
-        made_by(("settings",), lambda _: made._check_parameters(), None, {})
-        made.view_names_ = read.names("views")
-        made.preparation_ = read.part("preparation", Preparation.from_state)
-        widths = {name: int(width) for name, width in made.preparation_.n_features_.items()}
-        same = list(widths) == made.view_names_
-        read.need(same, "expected the views of the preparation", "views")
-        # Stored once, with the preparation.
-        made.feature_names_ = {
-            name: default_names(name, np.arange(widths[name]), widths[name]) if one is None else one
-            for name, one in made.preparation_.feature_names.items()
-        }
-        outline = Outline(task, made.view_names_, widths)
-        read.part("fitted", _read_fitted, made=made, kind=kind, outline=outline)
-        read.part("predictor", _read_predictor, made=made, kind=kind, outline=outline)
-        return made
-
-
-FORMER = frozenset({"sparsity_", "space_", "factor_names_", "fit_seconds_", "signal_shown_"})
-"""Attributes in folders of earlier versions that are left out, or computed from others."""
-
-
-def _read_fitted(state: Any, made: Any, kind: str, outline: Outline) -> None:
-    if isinstance(state, dict):
-        state = {name: value for name, value in state.items() if name not in FORMER}
-    with Fields(state) as read:
-        table = attributes_of(kind, outline.task)
-        # Outputs and factors are counted first; all other shapes refer to them.
-        for name, attribute in table.items():
-            if name in state or not attribute.optional:
-                setattr(made, name, read_attribute(read, name, attribute, outline))
-    if outline.task != "regression":
-        made._task = outline.task
-        outputs = 1 if outline.task == "binary" else len(made.classes_)
-        read.need(outputs == outline.sizes["C"], "expected one output per class", "classes_")
-        binary = outline.task != "binary" or len(made.classes_) == 2
-        read.need(binary, "expected two classes", "classes_")
-
-
-# -- preparation and predictor -------------------------------------------------------------------
-
-
-def _read_predictor(state: Any, made: Any, kind: str, outline: Outline) -> None:
+    fields = {
+        "task": Choice(known.tasks),
+        "settings": Plain(),
+        "preparation": Object((Preparation,)),
+        "predictor": Plain(),
+        "fitted": Plain(),
+    }
+    values = read_fields(state, fields, Sizes(), known=("kind",))
+    with at("settings"):
+        made = known.type(**read_settings(values["settings"], known.type))
+        made._check_parameters()
+    preparation = made.preparation_ = values["preparation"]
+    widths = preparation.n_features_
+    made.view_names_ = list(widths)
+    # Stored once, with the preparation.
+    made.feature_names_ = {
+        name: default_names(name, np.arange(widths[name]), widths[name]) if names is None else names
+        for name, names in preparation.feature_names.items()
+    }
+    sizes = Sizes(widths)
+    with at("fitted"):
+        _read_fitted(made, values["fitted"], kind, values["task"], sizes)
+    # The predictor sees prepared columns; everything else is about those of the input.
+    known_sizes = {name: sizes.known[name] for name in "CK"}
+    prepared = Sizes(preparation.scaling_.n_features_, **known_sizes)
     mean_field = kind.startswith("mean-field")
-    read: Any = MeanFieldPredictor.from_state if mean_field else Predictor.from_state
-    made._predictor = read(
-        state,
-        # The predictor sees prepared columns; everything else is about those of the input.
-        widths=list(made.preparation_.scaling_.n_features_.values()),
-        outputs=outline.sizes["C"],
-        factors=outline.sizes["K"],
-    )
-    if mean_field:
-        pairs = zip(outline.widths, made._predictor.result.features, strict=True)
-        for name, mask in pairs:
-            selected = made.preparation_.expand(name, mask, False)
-            if not np.array_equal(selected, made.selected_features_[name]):
-                raise InputError("expected the features that were selected")
+    with at("predictor"):
+        predictor_type = MeanFieldPredictor if mean_field else Predictor
+        made._predictor = read_state(values["predictor"], predictor_type, sizes=prepared)
+        if mean_field:
+            pairs = zip(widths, made._predictor.result.features, strict=True)
+            for name, mask in pairs:
+                selected = preparation.expand(name, mask, False)
+                same = np.array_equal(selected, made.selected_features_[name])
+                need(same, "expected the features that were selected")
+    return made
+
+
+def _read_fitted(made: Any, state: Any, kind: str, task: str, sizes: Sizes) -> None:
+    """Set the fitted attributes of an estimator from their state."""
+    forms = attributes_of(kind, task)
+    for name, value in read_fields(state, forms, sizes).items():
+        if value is not None or not forms[name].optional:
+            setattr(made, name, value)
+    outputs, factors = sizes.known["C"], sizes.known["K"]
+    need(made.n_factors_ == factors, f"expected {factors}", "n_factors_")
+    if task != "regression":
+        made._task = task
+        expected = 1 if task == "binary" else len(made.classes_)
+        need(outputs == expected, "expected one output per class", "classes_")
+        need(task != "binary" or len(made.classes_) == 2, "expected two classes", "classes_")

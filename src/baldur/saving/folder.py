@@ -20,6 +20,7 @@ from typing import Any
 
 import baldur
 from baldur.core.limits import MAX_BYTES
+from baldur.core.state import read_state, write_state
 from baldur.exceptions import InputError, InputWarning
 from baldur.saving import limits
 from baldur.saving.folder_files import check_place, read_folder, write_folder
@@ -37,7 +38,7 @@ from baldur.saving.saved_model import SavedModel
 from baldur.saving.state_tree import pack_tree, unpack_tree
 
 # What building an object from a forged state can run into, beside errors of ours: every
-# `from_state` validates, and this is the net below it.
+# field is checked, and this is the net below it.
 _FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
            RecursionError, TypeError, ValueError)  # fmt: skip
 
@@ -158,7 +159,7 @@ def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str
 
 def _pack(model: SavedModel) -> tuple[bytes, bytes]:
     """Return the state and the arrays of a model as files that can be read again."""
-    tree, arrays = pack_tree(model.to_state())
+    tree, arrays = pack_tree(write_state(model))
     state, content = write_json(tree), pack_arrays(arrays)
     try:
         # A model that could not be loaded is refused when it is saved.
@@ -172,7 +173,8 @@ def _pack(model: SavedModel) -> tuple[bytes, bytes]:
 
 def _unpack(state: bytes, arrays: bytes) -> SavedModel:
     tree = read_json(state, limits.STATE_BYTES)
-    return SavedModel.from_state(unpack_tree(tree, unpack_arrays(arrays)))
+    model: SavedModel = read_state(unpack_tree(tree, unpack_arrays(arrays)), SavedModel)
+    return model
 
 
 def _printed(model: SavedModel) -> dict[str, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 FORMAT = "baldur model"
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the layout; raised when an older package could not read a newer folder."""
 
 MANIFEST = "manifest.json"

@@ -2,14 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from baldur.core.state import Fields, State, plain
+from baldur.core.state import (
+    Boolean,
+    ByName,
+    ByView,
+    Each,
+    Form,
+    Integer,
+    Labels,
+    Numbers,
+    Plain,
+    Sizes,
+    Text,
+    need,
+    read_fields,
+    stored,
+)
 from baldur.exceptions import InputError
-from baldur.saving.estimator_state import estimator_state, kind_of, read_estimator
+from baldur.saving.estimator_state import FittedEstimator, kind_of
+
+
+@dataclass(frozen=True)
+class _LabelList(Form):
+    """A list of labels, of which those of one type are checked as an array is."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        labels = Each(Plain()).read(value, sizes)
+        for kind in (str, int, float, bool):
+            alike = [label for label in labels if type(label) is kind]
+            Labels().read(np.array(alike, dtype=object if kind is str else kind), sizes)
+        simple = all(type(label) in (str, int, float, bool) for label in labels)
+        need(simple, "expected labels that are text, numbers or truth values")
+        return labels
+
+
+_DETAILS: dict[str, Form] = {
+    **dict.fromkeys(("model", "task", "outcome", "title"), Text(optional=True)),
+    "samples": Integer(1, optional=True),
+    "setting": ByName(Plain(), optional=True),
+    # Which columns of the samples table are categories, see `CovariateCoding`
+    "included": ByName(ByName(Boolean()), optional=True),
+}
+"""What the package itself uses of what a study says about a model."""
+
+
+@dataclass(frozen=True)
+class _Details(Form):
+    """What a study says about a model; there may be more entries than the package uses."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        details = ByName(Plain()).read(value, sizes)
+        known = {name: entry for name, entry in details.items() if name in _DETAILS}
+        read_fields(known, {name: _DETAILS[name] for name in known}, sizes)
+        return details
 
 
 @dataclass
@@ -41,10 +91,15 @@ class SavedModel:
     ('patient', 'Pilot')
     """
 
-    estimator: Any
-    classes: list[Any] = field(default_factory=list)
-    details: dict[str, Any] = field(default_factory=dict)
-    training: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    kind: ClassVar[str] = "saved model"
+
+    estimator: Any = stored(FittedEstimator())
+    classes: list[Any] = stored(_LabelList(), default_factory=list)
+    details: dict[str, Any] = stored(_Details(), default_factory=dict)
+    training: dict[str, dict[str, np.ndarray]] = stored(
+        ByView(ByName(Numbers("D", "number", finite=False, largest=np.inf)), some=True),
+        default_factory=dict,
+    )
 
     @property
     def outcomes(self) -> list[str]:
@@ -71,86 +126,8 @@ class SavedModel:
         classes = getattr(estimator, "classes_", None)
         return cls(estimator, [] if classes is None else np.asarray(classes).tolist())
 
-    def to_state(self) -> State:
-        """Return the state of the model and of the description of its input."""
-        return {
-            "kind": "saved model",
-            "estimator": estimator_state(self.estimator),
-            "classes": plain(self.classes, "the classes"),
-            "details": plain(self.details, "the details"),
-            "training": plain(self.training, "the figures of the training rows"),
-        }
-
-    @classmethod
-    def from_state(cls, state: Any) -> SavedModel:
-        """Build a saved model from its state; every part is validated."""
-        with Fields(state, "saved model") as read:
-            estimator = read.part("estimator", read_estimator)
-            widths = estimator.preparation_.n_features_
-            made = cls(
-                estimator=estimator,
-                classes=read.part("classes", _read_labels),
-                details=read.part("details", _read_details),
-                training=read.by_name(
-                    "training",
-                    list(widths),
-                    lambda f, v: f.part(v, _read_figures, width=widths[v]),
-                    some=True,
-                ),
-            )
-            labels = getattr(made.estimator, "classes_", None)
-            if labels is not None and made.classes:
-                fits = len(labels) == len(made.classes)
-                read.need(fits, f"expected {len(labels)} labels", "classes")
-            return made
-
-
-def _read_labels(state: Any) -> list[Any]:
-    if type(state) is not list:
-        raise InputError("expected a list of labels")
-    # One array of each type of label, for the checks that arrays have.
-    for kind in (str, int, float, bool):
-        some = [label for label in state if type(label) is kind]
-        if some:
-            with Fields({"labels": np.array(some, dtype=object if kind is str else None)}) as read:
-                read.labels("labels")
-    if not all(type(label) in (str, int, float, bool) for label in state):
-        raise InputError("expected labels that are text, numbers or truth values")
-    return list(state)
-
-
-def _read_details(state: Any) -> dict[str, Any]:
-    """Return what the study said; entries that the package itself uses are validated."""
-    if type(state) is not dict:
-        raise InputError("expected a dictionary")
-    read = Fields(state)
-    for name in ("model", "task", "outcome", "title"):
-        if read.has(name):
-            read.text(name)
-    if read.has("samples"):
-        read.integer("samples", 1)
-    if read.has("setting"):
-        read.need(type(read.plain("setting")) is dict, "expected a dictionary", "setting")
-    if read.has("included"):
-        read.part("included", _read_coding)
-    return state
-
-
-def _read_coding(state: Any) -> None:
-    """Validate which columns of the samples table are categories, see `CovariateCoding`."""
-    with Fields(state) as read:
-        read.part("categories", _read_truth_values)
-
-
-def _read_truth_values(state: Any) -> None:
-    with Fields(state) as read:
-        for name in state:
-            read.boolean(name)
-
-
-def _read_figures(state: Any, width: int) -> dict[str, np.ndarray]:
-    with Fields(state) as read:
-        return {
-            name: read.array(name, (width,), "number", finite=False, largest=np.inf)
-            for name in state
-        }
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse other labels than the estimator has."""
+        expected = len(getattr(self.estimator, "classes_", self.classes))
+        fits = not self.classes or len(self.classes) == expected
+        need(fits, f"expected {expected} labels", "classes")

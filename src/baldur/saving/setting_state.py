@@ -6,15 +6,29 @@ random states and templates of preparations are objects with a ``kind``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from baldur.core.state import Fields, State, StateError
+from baldur.core.state import (
+    Choice,
+    Each,
+    Form,
+    Integer,
+    Number,
+    Numbers,
+    Plain,
+    Sizes,
+    State,
+    StateError,
+    need,
+    read_fields,
+)
 from baldur.exceptions import InputError
-from baldur.preparation import Preparation, Step
+from baldur.preparation import Preparation
 from baldur.preparation.preparation import STEPS
 
 
@@ -30,16 +44,8 @@ def read_settings(state: Any, kind: type) -> dict[str, Any]:
 
     Settings that came after the file was written have their defaults.
     """
-    known = signature(kind).parameters
-    if isinstance(state, dict) and "scale" in state and "scale" not in known:
-        # Earlier versions had it beside the preparation, which may have a scale of its own.
-        state = {"preparation": state["scale"]} | {
-            name: value
-            for name, value in state.items()
-            if name != "scale" and (name != "preparation" or value is not None)
-        }
-    with Fields(state) as read:
-        return {name: read.part(name, read_setting) for name in state if name in known}
+    names = [name for name in signature(kind).parameters if type(state) is dict and name in state]
+    return read_fields(state, dict.fromkeys(names, Setting()), Sizes())
 
 
 def setting_state(value: Any, name: str) -> Any:
@@ -80,29 +86,28 @@ def setting_state(value: Any, name: str) -> Any:
     )
 
 
-def read_setting(state: Any) -> Any:
-    """Return one setting from its plain value."""
-    if type(state) is list:
-        return [read_setting(one) for one in state]
-    if type(state) is not dict:
-        return state
-    kind = state.get("kind")
-    if type(kind) is not str or kind not in _KINDS:
-        raise StateError((), "a setting of an unknown kind")
-    with Fields(state, kind) as read:
-        return _KINDS[kind](read)
+@dataclass(frozen=True)
+class Setting(Form):
+    """One setting of an estimator."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        """Return one setting from its plain value."""
+        if type(value) is list:
+            return Each(self).read(value, sizes)
+        if type(value) is not dict:
+            return value
+        kind = value.get("kind")
+        if type(kind) is not str or kind not in _KINDS:
+            raise StateError((), "a setting of an unknown kind")
+        fields, make = _KINDS[kind]
+        return make(**read_fields(value, fields, sizes, known=("kind",)))
 
 
-def _tuple(read: Fields) -> tuple[Any, ...]:
-    return tuple(read.parts("items", read_setting))
-
-
-def _mapping(read: Fields) -> dict[Any, Any]:
-    pairs = read.parts("entries", read_setting)
-    if not all(type(pair) is list and len(pair) == 2 and _is_key(pair[0]) for pair in pairs):
-        raise read.fault("expected pairs of a key and a value", "entries")
-    made = dict(pairs)
-    read.need(len(made) == len(pairs), "expected no key twice", "entries")
+def _mapping(entries: list[Any]) -> dict[Any, Any]:
+    pairs = all(type(pair) is list and len(pair) == 2 and _is_key(pair[0]) for pair in entries)
+    need(pairs, "expected pairs of a key and a value", "entries")
+    made = dict(entries)
+    need(len(made) == len(entries), "expected no key twice", "entries")
     return made
 
 
@@ -112,41 +117,40 @@ def _is_key(value: Any) -> bool:
     return value is None or type(value) in (bool, int, float, str)
 
 
-def _slice(read: Fields) -> slice:
-    ends = read.parts("ends", read_setting, 3)
-    sound = all(end is None or type(end) in (int, str) for end in ends)
-    read.need(sound, "expected whole numbers or names", "ends")
+def _slice(ends: list[Any]) -> slice:
+    sound = len(ends) == 3 and all(end is None or type(end) in (int, str) for end in ends)
+    need(sound, "expected three whole numbers or names", "ends")
     return slice(*ends)
 
 
-def _random_state(read: Fields) -> np.random.RandomState:
-    key = read.array("key", (624,), "int", low=0, high=2**32 - 1).astype(np.uint32)
+def _random_state(key: np.ndarray, position: int, **gauss: Any) -> np.random.RandomState:
     made = np.random.RandomState()
-    made.set_state(
-        {
-            "bit_generator": "MT19937",
-            "state": {"key": key, "pos": read.integer("position", 0, 624)},
-            "has_gauss": read.integer("has_gauss", 0, 1),
-            "gauss": read.number("gauss"),
-        }
-    )
+    state = {"key": key.astype(np.uint32), "pos": position}
+    made.set_state({"bit_generator": "MT19937", "state": state, **gauss})
     return made
 
 
-def _preparation(read: Fields) -> Preparation:
-    return Preparation(**read.part("settings", read_settings, kind=Preparation))
+def _template(step: str | None = None, settings: Any = None) -> Any:
+    kind: Any = Preparation if step is None else STEPS[step]
+    return kind(**read_settings(settings, kind))
 
 
-def _step(read: Fields) -> Step:
-    kind = STEPS[read.choice("step", tuple(STEPS))]
-    return kind(**read.part("settings", read_settings, kind=kind))
+_SETTINGS = Each(Setting())
 
-
-_KINDS = {
-    "tuple": _tuple,
-    "mapping": _mapping,
-    "slice": _slice,
-    "random state": _random_state,
-    "preparation template": _preparation,
-    "step template": _step,
+_KINDS: dict[str, tuple[dict[str, Form], Callable[..., Any]]] = {
+    "tuple": ({"items": _SETTINGS}, lambda items: tuple(items)),
+    "mapping": ({"entries": _SETTINGS}, _mapping),
+    "slice": ({"ends": _SETTINGS}, _slice),
+    "random state": (
+        {
+            "key": Numbers("624", "int", low=0, high=2**32 - 1),
+            "position": Integer(0, 624),
+            "has_gauss": Integer(0, 1),
+            "gauss": Number(),
+        },
+        _random_state,
+    ),
+    "preparation template": ({"settings": Plain()}, _template),
+    "step template": ({"step": Choice(tuple(STEPS)), "settings": Plain()}, _template),
 }
+"""For each kind of setting its fields, and what makes it of them."""

@@ -14,13 +14,13 @@ kept in float64. Relative errors are then about 1e-6 of the largest entry of a p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from baldur.core.state import Fields, State, by_kind
+from baldur.core.state import Flags, Form, Object, Text
 from baldur.exceptions import InputError
 from baldur.views import standardised_blocks as standardised
 from baldur.views.sources import ArraySource, ColumnSource, ReadCounter, RowMapSource, Source
@@ -55,28 +55,16 @@ class PreparedView:
         self.shape = (len(absent), width)
         self.dtype = np.dtype(cells.dtype)
 
-    def to_state(self) -> State:
-        """Return the view as plain values: its samples, whatever file they came from."""
-        return {
-            "kind": "prepared view",
-            "name": self.name,
-            "absent": self.absent,
-            "cells": self._cells.to_state(),
-        }
+    kind: ClassVar[str] = "prepared view"
+    stored_fields: ClassVar[dict[str, Form]] = {
+        "name": Text(),
+        "absent": Flags("N"),
+        "cells": Object((StandardisedArray, Standardised)),
+    }
 
-    @classmethod
-    def from_state(cls, state: Any, *, rows: int, width: int) -> PreparedView:
-        """Build the view from its state, for `rows` samples and `width` features."""
-        makers: dict[str, Callable[..., StandardisedArray | Standardised]] = {
-            "kept cells": StandardisedArray.from_state,
-            "standardised cells": Standardised.from_state,
-        }
-        with Fields(state, "prepared view") as read:
-            return cls(
-                read.text("name"),
-                read.part("cells", by_kind(makers), rows=rows, width=width),
-                read.flags("absent", (rows,)),
-            )
+    def state_values(self) -> dict[str, Any]:
+        """Return what is stored: the samples of the view, whatever file they came from."""
+        return {"cells": self._cells}
 
     @property
     def stored(self) -> bool:

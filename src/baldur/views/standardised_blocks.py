@@ -7,11 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from baldur.core.state import Fields, State
+from baldur.core.state import (
+    Choice,
+    Flags,
+    Integer,
+    Numbers,
+    Object,
+    Sizes,
+    Text,
+    need,
+    stored,
+)
 from baldur.exceptions import InputError
 from baldur.views.sources import MISSING_INT8, ArraySource, Source
 
@@ -71,31 +81,19 @@ def raw_tiles(
 class NormalScores:
     """Knots and scores of the ranked columns of one view."""
 
-    position: np.ndarray  # (n_features,)
-    knots: np.ndarray  # (n_knots, n_ranked)
-    scores: np.ndarray
+    kind: ClassVar[str] = "normal scores"
 
-    def to_state(self) -> State:
-        """Return the knots and their scores as plain values."""
-        return {
-            "kind": "normal scores",
-            "position": self.position,
-            "knots": self.knots,
-            "scores": self.scores,
-        }
+    position: np.ndarray = stored(Numbers("D", "int", low=-1))  # column of `knots`, -1 for none
+    knots: np.ndarray = stored(Numbers("k r", largest=np.inf))
+    scores: np.ndarray = stored(Numbers("k r"))
 
-    @classmethod
-    def from_state(cls, state: Any, *, width: int) -> NormalScores:
-        """Build the scores from their state, for a view of `width` features."""
-        with Fields(state, "normal scores") as read:
-            knots = read.array("knots", ("k", "r"), largest=np.inf)
-            read.need(len(knots), "expected at least one knot", "knots")
-            read.need((knots[1:] >= knots[:-1]).all(), "expected knots in rising order", "knots")
-            return cls(
-                read.index("position", (width,), knots.shape[1], lowest=-1),
-                knots,
-                read.array("scores", ("k", "r")),
-            )
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse knots that do not rise, and columns without knots."""
+        need(len(self.knots), "expected at least one knot", "knots")
+        rising = (self.knots[1:] >= self.knots[:-1]).all()
+        need(rising, "expected knots in rising order", "knots")
+        last = self.knots.shape[1] - 1
+        need((self.position <= last).all(), f"expected numbers at most {last}", "position")
 
     def fill(
         self,
@@ -143,87 +141,62 @@ FARTHEST = 1e9
 the range of any training sample, and their squares and sums stay finite, in float32 as well."""
 
 
+_LIMITS = Numbers("D", finite=False, largest=np.inf, optional=True)
+
+
 @dataclass(frozen=True)
 class Standardised:
     """A source with its training statistics: cells are standardised as they are read."""
 
-    name: str  # View, for messages
-    source: Source
-    rows: np.ndarray | None  # Rows of the source, in order
-    mean: np.ndarray  # (n_features,)
-    factor: np.ndarray
-    absent: np.ndarray  # (n_samples,)
-    dtype: np.dtype  # Working precision
-    lower: np.ndarray | None = None  # (n_features,)
-    upper: np.ndarray | None = None
-    scores: NormalScores | None = None
-    score_factor: np.ndarray | None = None  # (n_features,)
-    design: np.ndarray | None = None  # (n_samples, q) and (q, n_features), or None
-    confound_coef: np.ndarray | None = None
-    max_bytes: int = DEFAULT_BLOCK_BYTES  # Largest block read at once
+    kind: ClassVar[str] = "standardised cells"
 
-    def to_state(self) -> State:
-        """Return the cells as they are stored, with the training statistics, as plain values."""
-        optional = ("lower", "upper", "score_factor", "design", "confound_coef")
+    rows: np.ndarray | None  # Rows of the source, in order
+    name: str = stored(Text())  # View, for messages
+    source: Source = stored(Numbers("N D", "number", finite=False, largest=np.inf))
+    mean: np.ndarray = stored(Numbers("D", largest=np.inf))
+    factor: np.ndarray = stored(Numbers("D", largest=np.inf, low=0.0))
+    absent: np.ndarray = stored(Flags("N"))
+    dtype: np.dtype = stored(Choice(("float32", "float64")))  # Working precision
+    # A column without limits has infinite ones.
+    lower: np.ndarray | None = stored(_LIMITS, default=None)
+    upper: np.ndarray | None = stored(_LIMITS, default=None)
+    scores: NormalScores | None = stored(Object((NormalScores,), optional=True), default=None)
+    score_factor: np.ndarray | None = stored(
+        Numbers("D", largest=np.inf, low=0.0, optional=True), default=None
+    )
+    design: np.ndarray | None = stored(Numbers("N q", optional=True), default=None)
+    confound_coef: np.ndarray | None = stored(Numbers("q D", optional=True), default=None)
+    max_bytes: int = stored(Integer(1), default=DEFAULT_BLOCK_BYTES)  # Largest block read at once
+
+    def state_values(self) -> dict[str, Any]:
+        """Return what is stored: the cells as they are in the source."""
         return {
-            "kind": "standardised cells",
-            "name": self.name,
             # Read as products do, so that the layout in memory and with it every rounding stays.
-            "cells": np.asarray(self.source.read(self.rows, slice(None))),
-            "mean": np.asarray(self.mean),
-            "factor": np.asarray(self.factor),
-            "absent": self.absent,
+            "source": np.asarray(self.source.read(self.rows, slice(None))),
             "dtype": str(self.dtype),
-            "max_bytes": int(self.max_bytes),
-            "scores": None if self.scores is None else self.scores.to_state(),
-            **{
-                name: None if (value := getattr(self, name)) is None else np.asarray(value)
-                for name in optional
-            },
         }
 
     @classmethod
-    def from_state(cls, state: Any, *, rows: int, width: int) -> Standardised:
-        """Build the cells from their state, for `rows` samples and `width` features."""
-        with Fields(state, "standardised cells", n=rows, d=width) as read:
-            cells = read.array("cells", ("n", "d"), "number", finite=False, largest=np.inf)
-            infinite = cells.dtype.kind == "f" and np.isinf(cells).any()
-            read.need(not infinite, "expected finite cells, or NaN for missing ones", "cells")
+    def from_values(cls, values: dict[str, Any]) -> Standardised:
+        """Return the cells of stored values."""
+        source, dtype = ArraySource(values["source"]), np.dtype(values["dtype"])
+        return cls(**{**values, "source": source, "rows": None, "dtype": dtype})
 
-            def maybe(name: str, *shape: str, **conditions: Any) -> np.ndarray | None:
-                return read.array(name, shape, **conditions) if read.has(name) else None
-
-            made = cls(
-                name=read.text("name"),
-                source=ArraySource(cells),
-                rows=None,
-                mean=read.array("mean", ("d",), largest=np.inf),
-                factor=read.array("factor", ("d",), largest=np.inf, low=0.0),
-                absent=read.flags("absent", ("n",)),
-                dtype=np.dtype(read.choice("dtype", ("float32", "float64"))),
-                # A column without limits has infinite ones; NaN would be a limit to nothing.
-                lower=maybe("lower", "d", finite=False, largest=np.inf),
-                upper=maybe("upper", "d", finite=False, largest=np.inf),
-                scores=(
-                    read.part("scores", NormalScores.from_state, width=width)
-                    if read.has("scores")
-                    else None
-                ),
-                score_factor=maybe("score_factor", "d", largest=np.inf, low=0.0),
-                design=maybe("design", "n", "q"),
-                confound_coef=maybe("confound_coef", "q", "d"),
-                max_bytes=read.integer("max_bytes", 1),
-            )
-            pairs = (
-                ("lower", "upper"), ("scores", "score_factor"), ("design", "confound_coef"),
-            )  # fmt: skip
-            for one, other in pairs:
-                both = (getattr(made, one) is None) == (getattr(made, other) is None)
-                read.need(both, f"expected it together with {other}", one)
-            if made.lower is not None and made.upper is not None:
-                ordered = (made.lower <= made.upper).all()
-                read.need(ordered, "expected lower limits that are not above upper", "lower")
-            return made
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse infinite cells, and fields that lack what they are used with."""
+        cells = self.source.read(None, slice(None))
+        finite = cells.dtype.kind != "f" or not np.isinf(cells).any()
+        need(finite, "expected finite cells, or NaN for missing ones", "source")
+        for name, other in (
+            ("lower", "upper"),
+            ("scores", "score_factor"),
+            ("design", "confound_coef"),
+        ):
+            both = (getattr(self, name) is None) == (getattr(self, other) is None)
+            need(both, f"expected it together with {other}", name)
+        if self.lower is not None and self.upper is not None:
+            ordered = (self.lower <= self.upper).all()
+            need(ordered, "expected lower limits that are not above upper", "lower")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -321,25 +294,20 @@ def _like_layout(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
 class StandardisedArray:
     """A standardised view held as one array."""
 
-    array: np.ndarray
+    kind: ClassVar[str] = "kept cells"
+
+    array: np.ndarray = stored(Numbers("N D"))
     rows: np.ndarray | None = None
 
-    def to_state(self) -> State:
-        """Return the cells of the rows as plain values."""
+    def state_values(self) -> dict[str, Any]:
+        """Return what is stored: the cells of the rows."""
         # Read as products do, so that the layout in memory and with it every rounding stays.
-        return {
-            "kind": "kept cells",
-            "cells": np.asarray(ArraySource(self.array).read(self.rows, slice(None))),
-        }
+        return {"array": ArraySource(self.array).read(self.rows, slice(None))}
 
-    @classmethod
-    def from_state(cls, state: Any, *, rows: int, width: int) -> StandardisedArray:
-        """Build the cells from their state, for `rows` samples and `width` features."""
-        with Fields(state, "kept cells") as read:
-            made = cls(read.array("cells", (rows, width)))
-            good = made.dtype in (np.float32, np.float64)
-            read.need(good, "expected numbers of 32 or 64 bits", "cells")
-            return made
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse numbers of another precision than products have."""
+        good = self.array.dtype in (np.float32, np.float64)
+        need(good, "expected numbers of 32 or 64 bits", "array")
 
     @property
     def dtype(self) -> np.dtype:

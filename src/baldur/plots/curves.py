@@ -1,0 +1,595 @@
+"""Curves of several models: ROC, precision-recall, calibration, net benefit and learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    Callable,
+    Sequence,
+)
+from typing import (
+    Any,
+    ClassVar,
+    Self,
+)
+
+import numpy as np
+import pandas as pd
+
+from baldur.core.threads import (
+    one_thread,
+)
+from baldur.evaluation.clinical.curves import (
+    curve_areas,
+    precision_recall_curves,
+    roc_curves,
+)
+from baldur.evaluation.clinical.decision import (
+    TREAT_ALL,
+    TREAT_NONE,
+)
+from baldur.evaluation.clinical.held_out import Resampled
+from baldur.evaluation.metrics import (
+    METRICS,
+)
+from baldur.plots.display import Display, results_of
+from baldur.plots.drawing import (
+    Line,
+    band_text,
+    chosen_models,
+    draw_curves,
+    empty,
+    interval_text,
+    legend_height,
+    lines_of,
+)
+from baldur.plots.style import Style, number, plain
+
+BINS = 20
+"""Bins of the histogram: enough to see where the predictions are."""
+
+
+class CalibrationDisplay(Display):
+    """Smooth calibration curves with a 95 % band.
+
+    Parameters
+    ----------
+    table : DataFrame
+        model, class, predicted, observed, low, high; as ``calibration_curve.csv`` has it.
+    measures : DataFrame, optional
+        model, class, measure, estimate, low, high; as ``calibration.csv`` has it.
+    spread : DataFrame, optional
+        model, class, left, right, people: a histogram of the predictions.
+    regression : bool, default=False
+        Whether the predictions are numbers and not probabilities.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import CalibrationDisplay
+    >>> table = pd.DataFrame({"model": "ridge", "class": "PD", "predicted": [0.2, 0.5, 0.8],
+    ...                       "observed": [0.25, 0.5, 0.7], "low": [0.1, 0.4, 0.5],
+    ...                       "high": [0.4, 0.6, 0.9]})
+    >>> print(CalibrationDisplay(table).alt_text)
+    Smooth calibration curves with a 95 % band: ridge, at most 0.1 from the diagonal.
+    """
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        measures: pd.DataFrame | None = None,
+        spread: pd.DataFrame | None = None,
+        *,
+        regression: bool = False,
+    ) -> None:
+        super().__init__(table)
+        self.measures, self.spread, self.regression = measures, spread, regression
+
+    @classmethod
+    def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
+        """Show the models of a result.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        models : list of str, optional
+            Default: the first six, or only the first one where there are more than two classes.
+        """
+        found = results_of(result)
+        table = chosen_models(found.table("calibration_curve"), models, "calibration curve")
+        if not len(table):
+            table = pd.DataFrame(columns=["model", "class", "predicted", "observed", "low", "high"])
+        measures = found.table("calibration")
+        spread = _histogram(found.table("predictions"), table, found.classes)
+        return cls(
+            table,
+            measures if len(measures) else None,
+            spread,
+            regression=not found.classes,
+        )
+
+    def _slopes(self, lines: Sequence[Line]) -> list[str]:
+        """Return the calibration slope of each curve, as text after the name."""
+        return [interval_text("slope", line.measure(self.measures, "slope")) for line in lines]
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        lines = lines_of(self.table)
+        if not lines:
+            return "Calibration without curves: no model gives probabilities."
+        said = []
+        for line, slope in zip(lines, self._slopes(lines), strict=True):
+            far = np.abs(line.rows["observed"] - line.rows["predicted"]).max()
+            said.append(f"{plain(line.name)}{slope}, at most {far:.2g} from the diagonal")
+        return f"Smooth calibration curves{band_text(lines)}: {'; '.join(said)}."
+
+    def _draw(self, style: Style) -> None:
+        """Draw the curves, and below them a histogram of the predictions."""
+        lines = lines_of(self.table)
+        below = self.spread is not None and len(self.spread) > 0 and len(lines) > 0
+        names, notes = [o.name for o in lines], self._slopes(lines)
+        texts = [f"{n}{note}" for n, note in zip(names, notes, strict=True)]
+        height = style.width * 0.85 + legend_height(texts, style) + (0.9 if below else 0.0)
+        heights = (4.0, 1.0) if below else (1.0,)
+        axes = self._axes(style, height, (1.0,), heights)
+        main = axes[0]
+        if not lines:
+            empty(main, "No model gives probabilities.", style)
+            return
+        ends = self._ends()
+        main.plot(ends, ends, color=style.faint, linestyle=":", linewidth=1.2, zorder=0)
+        handles = draw_curves(main, lines, "predicted", "observed", style)
+        main.set_xlim(*ends)
+        main.set_ylim(*ends)
+        main.set_ylabel("Observed" if self.regression else "Observed share")
+        self._legend(handles, names, style, notes)
+        said = "Predicted" if self.regression else "Predicted probability"
+        if not below:
+            main.set_xlabel(said)
+            return
+        self._people(axes[1], lines, style)
+        main.tick_params(axis="x", labelbottom=False)
+        axes[1].set_xlim(*ends)
+        axes[1].set_xlabel(said)
+
+    def _ends(self) -> tuple[float, float]:
+        if not self.regression:
+            return -0.01, 1.01
+        values = self.table[["predicted", "observed", "low", "high"]].to_numpy(dtype=float)
+        values = values[np.isfinite(values)]
+        room = 0.03 * max(float(np.ptp(values)), 1e-9)
+        return float(values.min()) - room, float(values.max()) + room
+
+    def _people(self, ax: Any, lines: Sequence[Line], style: Style) -> None:
+        if self.spread is None:
+            return
+        for i, line in enumerate(lines):
+            at = (self.spread["model"] == line.model) & (self.spread["class"] == line.target)
+            part = self.spread[at]
+            if len(part):
+                edges = np.r_[part["left"].to_numpy(), part["right"].to_numpy()[-1:]]
+                ax.stairs(
+                    part["people"], edges, color=style.colour(i), linestyle=style.line(i),
+                    linewidth=1.2, fill=len(lines) == 1, alpha=0.6 if len(lines) == 1 else 1.0,
+                )  # fmt: skip
+        ax.set_ylabel("Samples")
+        ax.locator_params(axis="y", nbins=2, integer=True)
+
+
+def _histogram(
+    predictions: pd.DataFrame, curves: pd.DataFrame, classes: Sequence[str]
+) -> pd.DataFrame | None:
+    """Count the samples (the mean over repeats) in bins of the prediction."""
+    if not len(predictions) or not len(curves):
+        return None
+    ends = (0.0, 1.0)
+    if not classes:
+        # The same bins for all models, so that their histograms can be compared.
+        drawn = predictions["model"].astype(str).isin(set(curves["model"].astype(str)))
+        every = predictions.loc[drawn, "predicted"].to_numpy(dtype=float)
+        every = every[np.isfinite(every)]
+        ends = (float(every.min()), float(every.max())) if len(every) else ends
+    parts = []
+    for line in lines_of(curves):
+        mine = predictions[predictions["model"].astype(str) == line.model]
+        column = f"p_{line.target}" if classes else "predicted"
+        if column not in mine or not len(mine):
+            continue
+        values = mine[column].to_numpy(dtype=float)
+        values = values[np.isfinite(values)]
+        counts, edges = np.histogram(values, BINS, range=ends)
+        repeats = mine["repeat"].nunique() if "repeat" in mine else 1
+        parts.append(
+            pd.DataFrame(
+                {"model": line.model, "class": line.target, "left": edges[:-1],
+                 "right": edges[1:], "people": counts / repeats}
+            )
+        )  # fmt: skip
+    return pd.concat(parts, ignore_index=True) if parts else None
+
+
+DECISION_COLUMNS = ["model", "threshold", "net_benefit", "low", "high"]
+
+
+class DecisionDisplay(Display):
+    """Net benefit of each model, with treating all and treating none for comparison.
+
+    Parameters
+    ----------
+    table : DataFrame
+        model, threshold, net_benefit, low, high; as ``decision.csv`` has it. The models "treat all"
+        and "treat none" are drawn as reference lines.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import DecisionDisplay
+    >>> table = pd.DataFrame({"model": ["treat all", "treat none", "ridge"] * 2,
+    ...                       "threshold": [0.2] * 3 + [0.5] * 3,
+    ...                       "net_benefit": [0.25, 0.0, 0.28, -0.2, 0.0, 0.1],
+    ...                       "low": [0.12, 0.0, 0.17, -0.4, 0.0, 0.02],
+    ...                       "high": [0.37, 0.0, 0.4, 0.0, 0.0, 0.2]})
+    >>> print(DecisionDisplay(table).alt_text)
+    Decision curves with a 95 % band: net benefit above treating all or none for ridge at 2 of 2
+    thresholds from 0.2 to 0.5, by 0.1 at most.
+    """
+
+    @classmethod
+    def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
+        """Show the models of a result with two classes.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        models : list of str, optional
+            Default: the first six.
+        """
+        table = results_of(result).table("decision")
+        if not len(table):
+            return cls(pd.DataFrame(columns=DECISION_COLUMNS))
+        both = table["model"].isin([TREAT_ALL, TREAT_NONE])
+        mine = chosen_models(table[~both], models, "decision curve")
+        return cls(pd.concat([table[both], mine], ignore_index=True))
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        lines = lines_of(self._models)
+        if not lines:
+            return "Decision curves without lines: they need two classes and probabilities."
+        best = self._default()
+        said = []
+        for line in lines:
+            over = line.rows["net_benefit"].to_numpy(dtype=float) - best
+            t = line.rows["threshold"].to_numpy(dtype=float)[over > 1e-12]
+            where = "at no threshold"
+            if len(t):
+                where = f"at {len(t)} of {len(over)} thresholds from {t.min():g} to {t.max():g}"
+            most = f", by {number(over.max())} at most" if len(t) else ""
+            said.append(f"{plain(line.name)} {where}{most}")
+        return (
+            f"Decision curves{band_text(lines)}: net benefit above treating all or none for "
+            f"{'; '.join(said)}."
+        )
+
+    @property
+    def _models(self) -> pd.DataFrame:
+        return self.table[~self.table["model"].isin([TREAT_ALL, TREAT_NONE])]
+
+    def _default(self) -> np.ndarray:
+        """Return the better of treating all and none at each threshold."""
+        treated = self.table[self.table["model"] == TREAT_ALL]
+        return np.maximum(treated["net_benefit"].to_numpy(dtype=float), 0.0)
+
+    def _draw(self, style: Style) -> None:
+        """Draw the curves, and the 95 % band of the first model."""
+        lines = lines_of(self._models)
+        names = [line.name for line in lines]
+        height = style.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], style)
+        main = self._axes(style, height)[0]
+        if not lines:
+            empty(main, "Decision curves need two classes and probabilities.", style)
+            return
+        handles = draw_curves(main, lines, "threshold", "net_benefit", style)
+        for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
+            part = self.table[self.table["model"] == name]
+            (drawn,) = main.plot(
+                part["threshold"], part["net_benefit"], color=style.ink, linestyle=look,
+                linewidth=1.0, zorder=1,
+            )  # fmt: skip
+            handles.append(drawn)
+            names.append(name)
+        # In this order, 0.02 is returned where every net benefit is missing.
+        top = max(0.02, float(self.table["net_benefit"].max()))
+        # Curves far below zero would take the space of the useful ones.
+        main.set_ylim(-0.25 * top, 1.15 * top)
+        main.set_xlim(0.0, 1.0)
+        main.set_xlabel("Threshold probability")
+        main.set_ylabel("Net benefit")
+        self._legend(handles, names, style)
+
+
+LEAST_RESAMPLES = 100
+"""Fewest that the bootstrap takes, for curves whose band is not drawn."""
+
+
+class RankingDisplay(Display):
+    """One curve per model or class, a band for the first model, and the areas under the curves."""
+
+    curves: ClassVar[Callable[..., pd.DataFrame]]
+    called: ClassVar[str]
+    curve_columns: ClassVar[tuple[str, str]]
+    headings: ClassVar[tuple[str, str]]
+    area: ClassVar[tuple[str, str, str]]
+    """Measure of the area in the table of areas, its name, and its short name in a legend."""
+
+    def __init__(self, table: pd.DataFrame, areas: pd.DataFrame | None = None) -> None:
+        super().__init__(table)
+        self.areas = areas
+
+    @classmethod
+    def from_predictions(
+        cls,
+        predictions: pd.DataFrame,
+        *,
+        classes: Sequence[str] | None = None,
+        models: Sequence[str] | None = None,
+        resamples: int = 2000,
+    ) -> Self:
+        """Compute the curves from held-out predictions.
+
+        Parameters
+        ----------
+        predictions : DataFrame
+            As ``predictions.csv``.
+        classes : list of str, optional
+            All classes, the positive one last.
+        models : list of str, optional
+            Default: the first six, or only the first one where there are more than two classes.
+        resamples : int, default=2000
+            Number of bootstrap samples for the bands.
+        """
+        rows = chosen_models(predictions, models, cls.called, classes)
+        return cls._of_models(lambda: Resampled(rows, classes), rows, resamples)
+
+    @classmethod
+    def _of_models(
+        cls, sample: Callable[[], Resampled], rows: pd.DataFrame, resamples: int
+    ) -> Self:
+        """Compute the curves of the models of some rows of the predictions."""
+        if not len(rows):
+            return cls(pd.DataFrame(columns=["model", "class", *cls.curve_columns, "low", "high"]))
+        first, *others = dict.fromkeys(rows["model"].astype(str))
+        with one_thread():
+            every = sample()
+            table = cls.curves(every.only([first], resamples))
+            if others:
+                # Only the first model has a band, which takes most of the time.
+                curves = cls.curves(every.only(others, LEAST_RESAMPLES))
+                table = pd.concat([table, curves.assign(low=np.nan, high=np.nan)])
+            areas = curve_areas(every.only([first, *others], resamples), measures=cls.area[:1])
+        return cls(table, areas)
+
+    @classmethod
+    def from_result(
+        cls, result: Any, models: Sequence[str] | None = None, resamples: int = 2000
+    ) -> Self:
+        """Show the models of a result.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        models, resamples
+            As in `from_predictions`.
+        """
+        results = results_of(result)
+        rows = chosen_models(results.table("predictions"), models, cls.called, results.classes)
+        return cls._of_models(lambda: results.resampled, rows, resamples)
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        lines = lines_of(self.table)
+        if not lines:
+            return f"{self.called} without lines: no model has scores of classes."
+        notes = self._areas(lines, self.area[1])
+        listed = "; ".join(f"{plain(o.name)}{note}" for o, note in zip(lines, notes, strict=True))
+        return f"{self.called}{band_text(lines)}{self._chance_text()}: {listed}."
+
+    def _areas(self, lines: Sequence[Line], called: str) -> list[str]:
+        """Return the area under each curve with its interval, as text after the name."""
+        return [interval_text(called, o.measure(self.areas, self.area[0])) for o in lines]
+
+    def _draw(self, style: Style) -> None:
+        """Draw a curve per model or class, and the 95 % band of the first model."""
+        lines = lines_of(self.table)
+        names, notes = [line.name for line in lines], self._areas(lines, self.area[2])
+        height = style.width + legend_height(
+            [f"{n}{m}" for n, m in zip(names, notes, strict=True)], style
+        )
+        main = self._axes(style, height)[0]
+        if not lines:
+            empty(main, "No model has scores of classes.", style)
+            return
+        self._chance(main, style)
+        handles = draw_curves(main, lines, *self.curve_columns, style)
+        main.set_xlim(-0.01, 1.01)
+        main.set_ylim(-0.01, 1.01)
+        main.set_box_aspect(1)
+        main.set_xlabel(self.headings[0])
+        main.set_ylabel(self.headings[1])
+        self._legend(handles, names, style, notes)
+
+    def _chance_text(self) -> str:
+        return ""
+
+    def _chance(self, ax: Any, style: Style) -> None:
+        """Draw the curve that chance gives."""
+        ax.plot([0, 1], [0, 1], color=style.faint, linestyle=":", linewidth=1.0, zorder=0)
+
+
+class PrecisionRecallDisplay(RankingDisplay):
+    """Precision against sensitivity, with a pointwise 95 % band and the prevalence.
+
+    Parameters
+    ----------
+    table : DataFrame
+        model, class, sensitivity, precision, low, high, prevalence; as
+        `baldur.evaluation.clinical.precision_recall_curves` gives it.
+    areas : DataFrame, optional
+        model, class, measure, estimate, low, high; as `curve_areas` gives it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import PrecisionRecallDisplay
+    >>> held_out = pd.DataFrame({"model": "ridge", "label": ["PD", "PD", "HC", "PD", "HC", "HC"],
+    ...                          "p_PD": [0.9, 0.8, 0.7, 0.4, 0.3, 0.1]})
+    >>> display = PrecisionRecallDisplay.from_predictions(held_out, resamples=100)
+    >>> print(display.alt_text)
+    Precision-recall curve with a 95 % band (precision by chance 50%): ridge, average precision
+    0.92 (0.56 to 0.99).
+    """
+
+    curves = staticmethod(precision_recall_curves)
+    called = "Precision-recall curve"
+    curve_columns = ("sensitivity", "precision")
+    headings = ("Sensitivity (recall)", "Precision")
+    area = ("average_precision", "average precision", "AP")
+
+    def _chance_text(self) -> str:
+        shares = self.table["prevalence"].astype(float)
+        low, high = f"{shares.min():.0%}", f"{shares.max():.0%}"
+        return f" (precision by chance {low if low == high else f'{low} to {high}'})"
+
+    def _chance(self, ax: Any, style: Style) -> None:
+        shares = self.table["prevalence"].astype(float)
+        if shares.nunique() > 2:
+            # One line per class would be a hatching: the range is shown instead.
+            ax.axhspan(shares.min(), shares.max(), color=style.faint, alpha=0.25, linewidth=0.0)
+            return
+        for share in shares.unique():
+            ax.axhline(share, color=style.faint, linestyle=":", linewidth=1.0, zorder=0)
+
+
+class RocDisplay(RankingDisplay):
+    """Sensitivity against the false-positive rate, with a pointwise 95 % band.
+
+    Parameters
+    ----------
+    table : DataFrame
+        model, class, false_positive_rate, sensitivity, low, high; as
+        `baldur.evaluation.clinical.roc_curves` gives it.
+    areas : DataFrame, optional
+        model, class, measure, estimate, low, high; as `curve_areas` gives it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import RocDisplay
+    >>> held_out = pd.DataFrame({"model": "ridge", "label": ["PD", "PD", "HC", "PD", "HC", "HC"],
+    ...                          "p_PD": [0.9, 0.8, 0.7, 0.4, 0.3, 0.1]})
+    >>> RocDisplay.from_predictions(held_out, resamples=100).alt_text
+    'ROC curve with a 95 % band: ridge, area under the curve 0.89 (0.28 to 0.99).'
+    """
+
+    curves = staticmethod(roc_curves)
+    called = "ROC curve"
+    curve_columns = ("false_positive_rate", "sensitivity")
+    headings = ("False-positive rate (1 − specificity)", "Sensitivity")
+    area = ("auc", "area under the curve", "AUC")
+
+
+LEARNING_COLUMNS = ["model", "metric", "people", "kind", "estimate", "low", "high"]
+
+
+class LearningCurveDisplay(Display):
+    """Measured scores with intervals against the number of training samples.
+
+    Parameters
+    ----------
+    table : DataFrame
+        model, metric, people, kind ("measured"), estimate, low, high; as ``learning_curve.csv``
+        has it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import LearningCurveDisplay
+    >>> table = pd.DataFrame({"model": "ridge", "metric": "auc", "people": [40, 80],
+    ...                       "kind": "measured", "estimate": [0.7, 0.78], "low": [0.6, 0.7],
+    ...                       "high": [0.8, 0.86]})
+    >>> LearningCurveDisplay(table).alt_text
+    'Learning curve of AUC: ridge from 0.7 with 40 samples to 0.78 with 80.'
+    """
+
+    @classmethod
+    def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
+        """Show the learning curve of a results folder.
+
+        Parameters
+        ----------
+        result : path of a results folder, or the table that `learning_curve` returned
+        models : list of str, optional
+            Default: the first six.
+        """
+        if isinstance(result, pd.DataFrame):
+            table = result
+        else:
+            table = results_of(result).table("learning_curve")
+        if not len(table):
+            return cls(pd.DataFrame(columns=LEARNING_COLUMNS))
+        # Older results have fitted curves as well.
+        measured = table[table["kind"] == "measured"]
+        return cls(chosen_models(measured, models, "learning curve"))
+
+    @property
+    def metric(self) -> str:
+        """Heading of the metric that the curve shows."""
+        name = str(self.table["metric"].iloc[0])
+        return METRICS[name].heading if name in METRICS else name
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        if not len(self.table):
+            return "Learning curve without points: the study did not ask for one."
+        said = []
+        for line in lines_of(self.table):
+            rows = line.rows.sort_values("people")
+            first, last = rows.iloc[0], rows.iloc[-1]
+            said.append(
+                f"{plain(line.name)} from {number(first['estimate'])} with "
+                f"{first['people']:.0f} samples to {number(last['estimate'])} with "
+                f"{last['people']:.0f}"
+            )
+        return f"Learning curve of {self.metric}: {'; '.join(said)}."
+
+    def _draw(self, style: Style) -> None:
+        """Draw the points of each model with their intervals, joined by a line."""
+        lines = lines_of(self.table)
+        names = [line.name for line in lines]
+        height = style.width * 0.62 + legend_height(names, style)
+        main = self._axes(style, height)[0]
+        if not lines:
+            empty(main, "There is no learning curve.", style)
+            return
+        handles = []
+        for i, line in enumerate(lines):
+            colour = style.colour(i)
+            points = line.rows.sort_values("people")
+            x, y, low, high = (
+                points[c].to_numpy(dtype=float) for c in ("people", "estimate", "low", "high")
+            )
+            # Shifted a little, so that the intervals of several models can be seen.
+            apart = (i - (len(lines) - 1) / 2) * 0.008 * max(float(np.ptp(x)), 1.0)
+            main.vlines(x + apart, low, high, color=colour, linewidth=1.3)
+            (drawn,) = main.plot(
+                x + apart, y, linewidth=1.4, marker=style.marker(i), color=colour,
+                markersize=6, zorder=3,
+            )  # fmt: skip
+            handles.append(drawn)
+        main.set_xlabel("Training samples")
+        main.locator_params(axis="x", integer=True)
+        main.set_ylabel(self.metric)
+        self._legend(handles, names, style)

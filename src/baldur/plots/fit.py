@@ -1,0 +1,501 @@
+"""How a model was fitted: submodel path, accuracy by number of features or cost, convergence."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    Sequence,
+)
+from typing import (
+    Any,
+    Self,
+)
+
+import numpy as np
+import pandas as pd
+
+from baldur.estimators.summary import (
+    few_features_table,
+)
+from baldur.evaluation.predictions import (
+    AS_SELECTED,
+)
+from baldur.exceptions import (
+    InputError,
+)
+from baldur.plots.display import Display, one_model, results_of
+from baldur.plots.drawing import (
+    empty,
+    legend,
+    metric_name,
+    name_columns,
+    reference_line,
+    with_interval,
+)
+from baldur.plots.style import Style, count, label, number
+
+_STEPS = {"nothing": "no feature", "views": "whole views", "features": "single features"}
+
+
+class PathDisplay(Display):
+    """Difference in held-out loss between each submodel and the ensemble.
+
+    Parameters
+    ----------
+    path : DataFrame
+        As `sparsity_path_` of a fitted model: step, n_views, n_features, loss, loss_difference,
+        standard_error, upper, candidate and selected.
+    margin : float, optional
+        Part of the gain of the ensemble that a candidate may lose; drawn as a line.
+
+    Examples
+    --------
+    >>> from baldur import BaldurClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.plots import PathDisplay
+    >>> made = make_multiview(60, {"clinic": 3, "genes": 6}, informative={"clinic": 2},
+    ...                       random_state=0)
+    >>> model = BaldurClassifier(members=("pooled",)).fit(made.data, made.target)
+    >>> display = PathDisplay.from_estimator(model)
+    >>> display.alt_text.split(";")[0]
+    "Held-out loss above the ensemble's over 12 submodels of 0 to 9 features"
+    >>> display.table.columns[:4].to_list()
+    ['step', 'n_views', 'n_features', 'loss']
+    """
+
+    def __init__(self, path: pd.DataFrame, margin: float | None = None) -> None:
+        super().__init__(path)
+        self.margin = margin
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Show the submodel path of a fitted `BaldurClassifier` or `BaldurRegressor`."""
+        path = getattr(model, "sparsity_path_", None)
+        if path is None:
+            raise InputError(
+                f"{type(model).__name__} has no submodel path: only BaldurClassifier and "
+                "BaldurRegressor have one."
+            )
+        return cls(path, margin=float(model.margin))
+
+    @property
+    def allowed(self) -> float:
+        """Largest loss difference that a candidate may have; NaN where it is not known.
+
+        This is the margin times the gain of the ensemble over the submodel without features.
+        """
+        nothing = self.table[self.table["step"] == "nothing"]
+        if self.margin is None or not len(nothing):
+            return float("nan")
+        return self.margin * max(float(nothing["loss_difference"].iloc[0]), 0.0)
+
+    @property
+    def selected(self) -> pd.Series | None:
+        """The selected submodel; None where no row is marked."""
+        chosen = self.table[self.table["selected"].astype(bool)]
+        return None if not len(chosen) else chosen.iloc[-1]
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        if not len(self.table):
+            return "Submodel path without steps."
+        text = f"Held-out loss above the ensemble's over {len(self.table)} submodels"
+        low, high = self.table["n_features"].min(), self.table["n_features"].max()
+        text += f" of {low:,} to {high:,} features"
+        if self.selected is not None:
+            text += (
+                f"; the selected one has {count(int(self.selected['n_features']), 'feature')} in "
+                f"{count(int(self.selected['n_views']), 'view')} and a loss difference of "
+                f"{number(self.selected['loss_difference'])} from the ensemble, with an upper "
+                f"95 % bound of {number(self.selected['upper'])}"
+            )
+        if np.isfinite(self.allowed):
+            text += f", where {number(self.allowed)} is allowed"
+        return text + "."
+
+    def _draw(self, style: Style) -> None:
+        """Draw each submodel with its upper 95 % bound.
+
+        Filled markers are candidates; a ring marks the selected submodel.
+        """
+        main = self._axes(style, 3.9)[0]
+        if not len(self.table):
+            empty(main, "There is no submodel path.", style)
+            return
+        main.axhline(0.0, color=style.ink, linewidth=1.0, zorder=0)
+        handles, names = [main.lines[-1]], ["ensemble"]
+        if np.isfinite(self.allowed):
+            main.axhline(self.allowed, color=style.ink, linewidth=1.0, linestyle=":", zorder=0)
+            handles.append(main.lines[-1])
+            names.append("largest allowed")
+        for i, (step, said) in enumerate(_STEPS.items()):
+            part = self.table[self.table["step"] == step].sort_values("n_features")
+            if not len(part):
+                continue
+            handles.append(self._steps(main, part, i, style))
+            names.append(said)
+        if self.selected is not None:
+            (ring,) = main.plot(
+                [self.selected["n_features"]], [self.selected["loss_difference"]], marker="o",
+                markersize=15, markerfacecolor="none", markeredgecolor=style.ink,
+                markeredgewidth=1.8, linestyle="none", zorder=4,
+            )  # fmt: skip
+            handles.append(ring)
+            names.append(f"selected ({int(self.selected['n_features']):,})")
+        main.set_xscale("symlog", linthresh=1.0, linscale=0.5)
+        self._ticks(main)
+        main.set_xlabel("Features")
+        main.set_ylabel("Held-out loss minus ensemble's")
+        self._legend(handles, names, style)
+
+    def _steps(self, ax: Any, part: pd.DataFrame, i: int, style: Any) -> Any:
+        x = part["n_features"].to_numpy(dtype=float)
+        y = part["loss_difference"].to_numpy(dtype=float)
+        upper = part["upper"].to_numpy(dtype=float)
+        known = np.isfinite(upper)
+        colour = style.colour(i)
+        ax.vlines(x[known], y[known], upper[known], color=colour, linewidth=1.0, alpha=0.8)
+        ax.plot(x[known], upper[known], linestyle="none", marker="_", markersize=6, color=colour)
+        (line,) = ax.plot(x, y, color=colour, linestyle=style.line(i), linewidth=1.0, zorder=2)
+        candidate = part["candidate"].astype(bool).to_numpy()
+        for mask, fill in ((candidate, colour), (~candidate, style.ground)):
+            ax.plot(
+                x[mask], y[mask], linestyle="none", marker=style.marker(i), markersize=6,
+                markerfacecolor=fill, markeredgecolor=colour, zorder=3,
+            )  # fmt: skip
+        line.set_marker(style.marker(i))
+        line.set_markersize(6)
+        line.set_markevery([])
+        return ax.lines[-2]
+
+    def _ticks(self, ax: Any) -> None:
+        most = float(self.table["n_features"].max())
+        powers = [10.0**k for k in range(int(np.log10(max(most, 1.0))) + 1)]
+        # Below a thousand features there is room for 3, 30 and 300 too.
+        powers += [3 * p for p in powers if most < 1000 and 3 * p <= most]
+        ticks = [0.0, *sorted(powers)]
+        ax.set_xticks(ticks, [f"{int(t):,}" for t in ticks])
+        ax.minorticks_off()
+        ax.set_xlim(-0.4, max(most, 1.0) * 1.6)
+
+
+ACCURACY_COLUMNS = ["limit", "metric", "estimate", "low", "high", "chance"]
+
+
+class AccuracyDisplay(Display):
+    """Accuracy at several limits: a panel per metric, points with 95 % intervals."""
+
+    _xlabel = ""
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics shown, in their order."""
+        return list(dict.fromkeys(self.table["metric"].astype(str)))
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        if not len(self.table):
+            return f"Accuracy by {self._xlabel.lower()}, without points."
+        metric = self.metrics[0]
+        part = self.table[self.table["metric"] == metric]
+        rows = part.to_dict("records")
+        said = "; ".join(f"{row['limit']}: {with_interval(row)}" for row in rows)
+        return f"{metric_name(metric)} by {self._xlabel.lower()}, with 95 % intervals: {said}."
+
+    def _draw(self, style: Style) -> None:
+        """Draw a panel per metric with a point and its interval for each number."""
+        metrics = self.metrics
+        axes = self._panels(style, len(metrics), 2.6 if style.narrow else 3.2)
+        if not metrics:
+            empty(axes[0], "The model has no submodels.", style)
+            return
+        for panel, metric in zip(axes, metrics, strict=False):
+            self._panel(panel, metric, style)
+
+    def _panel(self, ax: Any, metric: str, style: Style) -> None:
+        part = self.table[self.table["metric"] == metric]
+        low, middle, high = (part[c].to_numpy(dtype=float) for c in ("low", "estimate", "high"))
+        at = np.arange(len(part))
+        known = np.isfinite(low) & np.isfinite(high)
+        colour = style.colour(0)
+        ax.vlines(at[known], low[known], high[known], color=colour, linewidth=1.6)
+        ax.plot(at, middle, color=colour, marker="o", markersize=6, linewidth=1.0)
+        chance = part["chance"].to_numpy(dtype=float)
+        if len(chance) and np.isfinite(chance[0]):
+            reference_line(ax, chance[0], style, upright=False)
+        texts = [str(text).replace(AS_SELECTED, "sel.") for text in part["limit"]]
+        name_columns(ax, texts, style, 0.8 if style.narrow else 0.8 / len(self.metrics))
+        ax.set_xlim(-0.5, len(at) - 0.5)
+        ax.set_xlabel(self._xlabel)
+        ax.set_ylabel(label(metric_name(metric)))
+
+
+class FewFeaturesDisplay(AccuracyDisplay):
+    """Held-out accuracy with 1, 2, 3, 5, 10, 20 features and without a limit.
+
+    Parameters
+    ----------
+    table : DataFrame
+        limit, metric, estimate, low, high, chance; one row per number of features and metric.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import FewFeaturesDisplay
+    >>> table = pd.DataFrame({"limit": ["1", "5", "all"], "metric": "auc", "chance": 0.5,
+    ...                       "estimate": [0.7, 0.82, 0.84], "low": [0.6, 0.73, 0.75],
+    ...                       "high": [0.8, 0.91, 0.93]})
+    >>> print(FewFeaturesDisplay(table).alt_text)
+    AUC by largest number of features, with 95 % intervals: 1: 0.7 (0.6 to 0.8); 5: 0.82 (0.73
+    to 0.91); all: 0.84 (0.75 to 0.93).
+    """
+
+    _xlabel = "Largest number of features"
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None) -> Self:
+        """Show the outer folds of a comparison.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        model : str, optional
+            Default: the first model with submodels.
+        """
+        table = results_of(result).table("few_features")
+        name = one_model(table, model, "submodels")
+        return cls(table[table["model"] == name][ACCURACY_COLUMNS].reset_index(drop=True))
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Show the inner folds of a fitted `BaldurClassifier` or `BaldurRegressor`."""
+        found = few_features_table(model)
+        if not len(found):
+            raise InputError(
+                f"{type(model).__name__} has no submodel path: only BaldurClassifier and "
+                "BaldurRegressor have one."
+            )
+        texts = [f"{n:,}" for n in found["n_features"]]
+        texts[-1] = "all"
+        return cls(_long(found, texts, base_loss(model)))
+
+
+class CostDisplay(AccuracyDisplay):
+    """Held-out accuracy by what has been paid for, in the order by gain per cost.
+
+    Parameters
+    ----------
+    table : DataFrame
+        limit (the cost so far), metric, estimate, low, high, chance.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import CostDisplay
+    >>> table = pd.DataFrame({"limit": ["10", "250"], "metric": "auc", "chance": 0.5,
+    ...                       "estimate": [0.7, 0.82], "low": [0.6, 0.73], "high": [0.8, 0.91]})
+    >>> print(CostDisplay(table).alt_text)
+    AUC by cost so far, with 95 % intervals: 10: 0.7 (0.6 to 0.8); 250: 0.82 (0.73 to 0.91).
+    """
+
+    _xlabel = "Cost so far"
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Show `cost_path_` of a fitted `BaldurClassifier` or `BaldurRegressor`.
+
+        Parameters
+        ----------
+        model : fitted estimator with costs
+        """
+        found = getattr(model, "cost_path_", pd.DataFrame())
+        if not len(found):
+            raise InputError(f"{type(model).__name__} was fitted without costs.")
+        return cls(_long(found, [f"{cost:g}" for cost in found["cost"]], base_loss(model)))
+
+
+def base_loss(model: Any) -> float:
+    """Return the held-out loss of the base rate of a fitted model."""
+    path = model.sparsity_path_
+    return float(path[path["step"] == "nothing"]["loss"].iloc[0])
+
+
+def _long(found: pd.DataFrame, texts: list[str], base: float) -> pd.DataFrame:
+    """Return a table of a fit with one row per number and metric."""
+    metric = "r2" if "r2" in found else "auc"
+    chance = {metric: 0.0 if metric == "r2" else 0.5, "loss": base}
+    parts = []
+    for name in (metric, "loss"):
+        ends = found[[f"{name}_lower", name, f"{name}_upper"]].astype(float)
+        part = ends.set_axis(["low", "estimate", "high"], axis=1)
+        parts.append(part.assign(limit=texts, metric=name, chance=chance[name])[ACCURACY_COLUMNS])
+    return pd.concat(parts, ignore_index=True)
+
+
+class HistoryDisplay(Display):
+    """The record of a fit, one row per pass.
+
+    Parameters
+    ----------
+    history : list of dict, or DataFrame
+        As `history_` of a fitted model.
+    view_names : list of str, optional
+        Names of the views whose active features are counted.
+    converged : bool, optional
+        Whether the fit converged.
+
+    Attributes
+    ----------
+    table : DataFrame
+        run (member of the ensemble, or start of a fit), step within the run, event, bound and
+        change where the fit has them, active_features over all views, and active_<view>.
+
+    Examples
+    --------
+    >>> from baldur.plots import HistoryDisplay
+    >>> history = [{"event": "sweep", "bound": -80.0, "active_features": [3, 6]},
+    ...            {"event": "sweep", "bound": -52.5, "active_features": [2, 1]}]
+    >>> display = HistoryDisplay(history, ["clinic", "genes"], converged=True)
+    >>> print(display.alt_text)
+    Convergence of a fit over 2 iterations: bound from -80 to -52.5, active features from 9 to
+    3, converged.
+    """
+
+    def __init__(
+        self,
+        history: Sequence[dict[str, Any]] | pd.DataFrame,
+        view_names: Sequence[str] | None = None,
+        converged: bool | None = None,
+    ) -> None:
+        if isinstance(history, pd.DataFrame) and {"run", "step"} <= set(history.columns):
+            table = history.reset_index(drop=True)
+        else:
+            table = _table(pd.DataFrame(history).to_dict("records"), view_names)
+        super().__init__(table)
+        self.converged = converged
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Show the convergence of a fitted model."""
+        if not hasattr(model, "history_"):
+            raise InputError(f"{type(model).__name__} has no record of its fit (history_).")
+        return cls(model.history_, model.view_names_, bool(model.converged_))
+
+    @property
+    def measure(self) -> str:
+        """Quantity of the upper panel: "bound", or "change" for a fit without a bound."""
+        return "bound" if self.table["bound"].notna().any() else "change"
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        if not len(self.table):
+            return "Convergence of a fit without iterations."
+        values = self.table[self.measure].dropna()
+        text = f"Convergence of a fit over {count(len(self.table), 'iteration')}"
+        if len(values):
+            what = "bound" if self.measure == "bound" else "relative change"
+            text += f": {what} from {number(values.iloc[0], 4)} to {number(values.iloc[-1], 4)}"
+        counts = self.table["active_features"].dropna()
+        if len(counts):
+            text += f", active features from {counts.iloc[0]:,.0f} to {counts.iloc[-1]:,.0f}"
+        if self.converged is not None:
+            text += ", converged" if self.converged else ", not converged"
+        return text + "."
+
+    def _draw(self, style: Style) -> None:
+        """Draw the bound or the change above, and the active features below."""
+        counted = bool(self.table["active_features"].notna().any()) if len(self.table) else False
+        heights = (1.0, 1.0) if counted else (1.0,)
+        height = 2.3 * len(heights) + 0.7
+        axes = self._axes(style, height, (1.0,), heights)
+        if not len(self.table):
+            empty(axes[0], "The fit has no record.", style)
+            return
+        if self.measure == "change" and not (self.table["change"] > 0).any():
+            empty(axes[0], "The fit converged in its first iteration.", style)
+            return
+        self._measured(axes[0], style)
+        if counted:
+            self._active(axes[1], style)
+            axes[0].tick_params(axis="x", labelbottom=False)
+            axes[1].set_xlim(axes[0].get_xlim())
+        axes[-1].set_xlabel("Iteration")
+        axes[-1].locator_params(axis="x", integer=True)
+
+    def _measured(self, ax: Any, style: Style) -> None:
+        handles, names = [], []
+        for i, (run, part) in enumerate(self.table.groupby("run", sort=False)):
+            known = part[self.measure].notna()
+            if not known.any():
+                continue
+            (drawn,) = ax.plot(
+                part["step"][known], part[self.measure][known], color=style.colour(i),
+                linestyle=style.line(i), marker=style.marker(i), markersize=3.5,
+                markevery=max(1, int(known.sum()) // 12),
+            )  # fmt: skip
+            handles.append(drawn)
+            names.append(str(run))
+        if self.measure == "change":
+            ax.set_yscale("log")
+            ax.set_ylabel("Relative change")
+        else:
+            ax.set_ylabel("Evidence lower bound (nats)")
+        if len(names) > 1:
+            self._legend(handles, names, style)
+
+    def _active(self, ax: Any, style: Style) -> None:
+        views = [
+            c for c in self.table.columns if c.startswith("active_") and c != "active_features"
+        ]
+        counted = self.table[self.table["active_features"].notna()]
+        # Only the first run that counts features: curves of several runs would overlap.
+        run = counted["run"].iloc[0]
+        part = counted[counted["run"] == run]
+        handles, names = [], []
+        for i, column in enumerate(views if len(views) > 1 else []):
+            (drawn,) = ax.plot(
+                part["step"], part[column], color=style.colour(i), linestyle=style.line(i + 1),
+                linewidth=1.3,
+            )  # fmt: skip
+            handles.append(drawn)
+            names.append(column.removeprefix("active_"))
+        (drawn,) = ax.plot(part["step"], part["active_features"], color=style.ink, linewidth=1.8)
+        handles.insert(0, drawn)
+        several = self.table["run"].nunique() > 1
+        names.insert(0, f"all views ({run})" if several else "all views")
+        if part["active_features"].max() > 50:
+            ax.set_yscale("symlog", linthresh=1.0)
+        ax.set_ylim(bottom=0.0)
+        ax.set_ylabel("Active features")
+        if len(names) > 1:
+            legend(ax, handles[:9], names[:9], style)
+
+
+def _table(history: list[dict[Any, Any]], view_names: Sequence[str] | None) -> pd.DataFrame:
+    rows = []
+    steps: dict[str, int] = {}
+    for record in history:
+        event = str(record.get("event", "sweep"))
+        # An ensemble names its members in the event, a mean-field fit names its start.
+        stacked = "change" in record and not np.isnan(_number(record.get("change")))
+        run = str(record.get("start", event if stacked else "fit"))
+        steps[run] = steps.get(run, 0) + 1
+        active = record.get("active_features", record.get("features"))
+        row: dict[str, Any] = {
+            "run": run, "step": steps[run], "event": event,
+            "bound": _number(record.get("bound")), "change": _number(record.get("change")),
+            "active_features": np.nan,
+        }  # fmt: skip
+        if isinstance(active, (list, tuple, np.ndarray)):
+            row["active_features"] = float(np.sum(active))
+            names = view_names or [str(m) for m in range(len(active))]
+            row.update({f"active_{v}": float(n) for v, n in zip(names, active, strict=False)})
+        rows.append(row)
+    columns = ["run", "step", "event", "bound", "change", "active_features"]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)

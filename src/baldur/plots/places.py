@@ -1,0 +1,614 @@
+"""Where selected features lie: brain maps, and variants along the chromosomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import (
+    Mapping,
+    Sequence,
+)
+from typing import (
+    Any,
+    Self,
+)
+
+import numpy as np
+import pandas as pd
+
+from baldur.exceptions import (
+    InputError,
+)
+from baldur.io.nifti import (
+    to_nifti,
+)
+from baldur.plots.display import Display, one_model, results_of
+from baldur.plots.drawing import empty, legend
+from baldur.plots.style import Style, count, imaging, label, matplotlib, number, plain
+
+# Dark blue below zero and light orange above, which differ in grey too. Zero is not drawn.
+_COLOURS = ("#00345c", "#0072B2", "#9cc7e3", "#fbe3b5", "#f3b94a", "#E69F00")
+
+
+# Inches of the title above a row of slices, and of the legend below the last.
+_TITLE, _LEGEND = 0.32, 0.5
+
+
+class BrainDisplay(Display):
+    """Weights on slices of the brain, a row per view and one for the overlap.
+
+    ``plot(cut_coords=(x, y, z))`` sets the position of the slices in millimetres; by default they
+    go through the largest weights. ``plot(background=...)`` sets the image below the weights: "mni"
+    for the template that comes with nilearn (default), another image, or None.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per selected voxel or region: view, feature, weight, and i, j, k (voxels) or label
+        (regions).
+    grids : dict of str to dict
+        For each view shape and affine of its images, and for regions kind ("regions") and atlas;
+        as in the attrs of `feature_info` of a view read by `read_nifti`.
+    value : str, default="Weight per s.d."
+        Meaning of the weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from baldur.plots import BrainDisplay
+    >>> table = pd.DataFrame({"view": "grey", "feature": ["v0", "v1"], "weight": [-0.5, 0.2],
+    ...                       "i": [0, 1], "j": [1, 1], "k": [0, 1]})
+    >>> BrainDisplay(table, {"grey": {"shape": (2, 2, 2), "affine": np.eye(4)}}).alt_text
+    'Brain slices showing 2 voxels of grey with weights from -0.5 to 0.2.'
+    """
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        grids: Mapping[str, Mapping[str, Any]],
+        *,
+        value: str = "Weight per s.d.",
+    ) -> None:
+        super().__init__(table)
+        self.grids = {name: dict(grid) for name, grid in grids.items()}
+        self.value = value
+
+    @classmethod
+    def from_estimator(cls, model: Any, output: str | None = None) -> Self:
+        """Show the selected voxels or regions of a fitted model.
+
+        Parameters
+        ----------
+        model : fitted estimator
+            With at least one view read by `read_nifti`.
+        output : str, optional
+            Class whose weights are shown; by default the positive or the last one.
+        """
+        parts, grids = [], {}
+        names = [str(c) for c in getattr(model, "classes_", [])]
+        for view in model.view_names_:
+            info = model.feature_info_.get(view)
+            if info is None or not {"shape", "affine"} <= set(info.attrs):
+                continue
+            coef = model.coef_scaled_[view]
+            row = names.index(output) if output in names and len(coef) > 1 else len(coef) - 1
+            chosen = np.flatnonzero(model.selected_features_[view])
+            part = info.iloc[chosen].reset_index(drop=True)
+            part.attrs = {}
+            part = part.assign(
+                view=view,
+                feature=np.asarray(model.feature_names_[view])[chosen].astype(str),
+                weight=coef[row, chosen],
+            )
+            parts.append(part)
+            grids[view] = dict(info.attrs)
+        if not grids:
+            raise InputError("No view of the model is made of images.")
+        return cls(pd.concat(parts, ignore_index=True), grids)
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None, least: float = 0.0) -> Self:
+        """Show the voxels or regions that the folds of one model select, with mean weights.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        model : str, optional
+            Default: the first.
+        least : float, default=0
+            Smallest share of folds that select a voxel.
+        """
+        found = results_of(result)
+        grids = found.grids()
+        if not grids:
+            raise InputError("No view of these results is made of images.")
+        selection = found.table("selection")
+        name = one_model(selection, model, "selected features")
+        rows = selection[(selection["model"] == name) & (selection["feature"] != "*")]
+        rows = rows[rows["frequency"].astype(float) >= least]
+        rows = rows.drop_duplicates(["view", "feature"], keep="last")
+        places = found.table("feature_locations")
+        columns = ["view", "feature", "mean_weight", "frequency"]
+        table = rows[rows["view"].isin(list(grids))][columns].merge(places, on=["view", "feature"])
+        table = table.rename(columns={"mean_weight": "weight"})
+        return cls(table, grids, value="Mean weight per s.d.")
+
+    @property
+    def views(self) -> list[str]:
+        """Names of the views made of images."""
+        return list(self.grids)
+
+    def image(self, view: str) -> Any:
+        """Return the weights of a view as an image, with 0 where nothing was selected."""
+        if view not in self.grids:
+            raise InputError(f"There is no view {view!r} of images, only {self.views}.")
+        part = pd.DataFrame(self.table[self.table["view"] == view].reset_index(drop=True))
+        # A model that selects features without weights gets 1 instead.
+        weight = part["weight"].astype(float).fillna(1.0).to_numpy()
+        for axis in "ijk":
+            if axis in part:
+                part[axis] = pd.to_numeric(part[axis], errors="coerce").fillna(-1).astype(int)
+        if "label" in part and self.grids[view].get("kind") == "regions":
+            part["label"] = pd.to_numeric(part["label"]).astype(int)
+        part.attrs.update(self.grids[view])
+        return to_nifti(weight, part)
+
+    def overlap(self) -> Any:
+        """Return an image of the views that select a voxel: 1 the first, 2 the second, 3 both.
+
+        With more than two views the image has the number of views. Views on other grids are
+        resampled to the grid of the first one.
+        """
+        image = imaging("nilearn.image")
+        nib = imaging("nibabel")
+        first = self.image(self.views[0])
+        total = (np.asarray(first.dataobj) != 0).astype(np.int16)
+        for number_, view in enumerate(self.views[1:], start=2):
+            other = self.image(view)
+            marks = nib.Nifti1Image(
+                (np.asarray(other.dataobj) != 0).astype(np.float32), other.affine
+            )
+            if other.shape != first.shape or not np.allclose(other.affine, first.affine):
+                marks = image.resample_to_img(
+                    marks, first, interpolation="nearest", force_resample=True, copy_header=True
+                )
+            step = number_ if len(self.views) == 2 else 1
+            total += step * (np.asarray(marks.dataobj) > 0.5).astype(np.int16)
+        return nib.Nifti1Image(total, first.affine)
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        said = []
+        for view in self.views:
+            part = self.table[self.table["view"] == view]
+            what = "region" if self.grids[view].get("kind") == "regions" else "voxel"
+            text = f"{count(len(part), what)} of {plain(view)}"
+            if len(part) and part["weight"].notna().any():
+                low, high = part["weight"].min(), part["weight"].max()
+                text += f" with weights from {number(low)} to {number(high)}"
+            said.append(text)
+        return f"Brain slices showing {' and '.join(said)}{self._shared()}."
+
+    def _shared(self) -> str:
+        if len(self.views) != 2 or not len(self.table):
+            return ""
+        both = int((np.asarray(self.overlap().dataobj) == 3).sum())
+        return f"; both views select {both:,} voxels of the first one's grid"
+
+    def _draw(
+        self, style: Style, *, cut_coords: Sequence[float] | None = None, background: Any = "mni"
+    ) -> None:
+        """Draw three slices of each view, and of the overlap where there are several views."""
+        shown = [v for v in self.views if (self.table["view"] == v).any()]
+        rows = len(shown) + (1 if len(shown) > 1 else 0)
+        height = (
+            style.width * 0.31 * max(1, rows)
+            + _TITLE * max(1, rows)
+            + (_LEGEND if rows > 1 else 0.0)
+        )
+        axes = self._axes(style, height, (1.0,), (1.0,) * max(1, rows))
+        if not shown:
+            empty(axes[0], "No voxel was selected.", style)
+            return
+        self._place_axes(axes)
+        under = self._background(background)
+        cuts = tuple(cut_coords) if cut_coords is not None else self._cuts(shown)
+        for panel, view in zip(axes, shown, strict=False):
+            self._weights(panel, view, cuts, under, style)
+        if len(shown) > 1:
+            self._both(axes[-1], shown, cuts, under, style)
+
+    def _place_axes(self, axes: list[Any]) -> None:
+        """Fix the positions of the axes now, because nilearn adds its own axes at them."""
+        if not self._own_figure:
+            self.figure_.draw_without_rendering()
+            return
+        self.figure_.set_layout_engine("none")
+        inches = self.figure_.get_size_inches()[1]
+        # The overlap has a legend below it, each row a title above it.
+        below, title = (_LEGEND / inches if len(axes) > 1 else 0.0), _TITLE / inches
+        row = (1.0 - below) / len(axes)
+        for i, panel in enumerate(axes):
+            panel.set_position((0.01, 1.0 - (i + 1) * row, 0.98, row - title))
+
+    def _background(self, background: Any) -> Any:
+        if not isinstance(background, str) or background != "mni":
+            return background
+        datasets = imaging("nilearn.datasets")
+        return datasets.load_mni152_template(resolution=2)
+
+    def _cuts(self, views: Sequence[str]) -> tuple[float, ...]:
+        """Return the mean over the views of the voxel nearest to the centre of the weights."""
+        sums, total = np.zeros(3), 0.0
+        for view in views:
+            made = self.image(view)
+            size = np.abs(np.asarray(made.dataobj, dtype=float))
+            at = np.argwhere(size > 0)
+            mass = size[tuple(at.T)]
+            points = at @ np.asarray(made.affine)[:3, :3].T + np.asarray(made.affine)[:3, 3]
+            # The centre itself may lie between two clusters.
+            centre = (mass[:, None] * points).sum(axis=0) / mass.sum()
+            sums += points[int(np.argmin(((points - centre) ** 2).sum(axis=1)))]
+            total += 1.0
+        return tuple(float(c) for c in sums / max(total, 1.0))
+
+    def _slices(
+        self, panel: Any, made: Any, cuts: tuple[float, ...], under: Any, style: Style, **look: Any
+    ) -> Any:
+        plotting = imaging("nilearn.plotting")
+        drawn = plotting.plot_stat_map(
+            made, bg_img=under, figure=self.figure_, axes=panel, display_mode="ortho",
+            cut_coords=cuts, black_bg=False, annotate=True,
+            draw_cross=False, threshold=1e-12, resampling_interpolation="nearest", **look,
+        )  # fmt: skip
+        for cut in drawn.axes.values():
+            cut.ax.set_facecolor("none")
+            for text in cut.ax.texts:
+                text.set(color=style.ink, fontsize=style.size - 2, bbox=None)
+        drawn.frame_axes.set_facecolor("none")
+        panel.set_axis_off()
+        return drawn
+
+    def _weights(
+        self, panel: Any, view: str, cuts: tuple[float, ...], under: Any, style: Style
+    ) -> None:
+        colors = matplotlib("colors")
+        made = self.image(view)
+        top = float(np.abs(np.asarray(made.dataobj)).max()) or 1.0
+        colours = colors.LinearSegmentedColormap.from_list("baldur", _COLOURS)
+        drawn = self._slices(
+            panel, made, cuts, under, style, cmap=colours, vmin=-top, vmax=top, colorbar=True
+        )
+        ticks = getattr(drawn, "_cbar", None)
+        if ticks is not None:
+            ticks.ax.tick_params(colors=style.ink, labelsize=style.size - 2)
+        panel.set_title(label(view), loc="left")
+
+    def _both(
+        self,
+        panel: Any,
+        views: Sequence[str],
+        cuts: tuple[float, ...],
+        under: Any,
+        style: Style,
+    ) -> None:
+        """Draw two views as a filling and an outline, or the number of views with a voxel."""
+        colors = matplotlib("colors")
+        Patch = matplotlib("patches").Patch
+        made = BrainDisplay(self.table, {v: self.grids[v] for v in views}).overlap()
+        if len(views) > 2:
+            most = int(np.asarray(made.dataobj).max())
+            # From light to dark, which grey prints show too.
+            shades = [colors.to_hex(c) for c in _steps(most)]
+            names, notes = [count(k, "view") for k in range(1, most + 1)], None
+            handles = [Patch(facecolor=shade) for shade in shades]
+            look = {"vmin": 0.5, "vmax": most + 0.5, "colorbar": False}
+            self._slices(
+                panel, made, cuts, under, style, cmap=colors.ListedColormap(shades), **look
+            )
+        else:
+            first, second = (_marks(made, codes) for codes in ((1, 3), (2, 3)))
+            fill, line = style.colour(0), style.colour(1)
+            look = {"vmin": 0.0, "vmax": 1.0, "colorbar": False}
+            cmap = colors.ListedColormap([fill])
+            drawn = self._slices(panel, first, cuts, under, style, cmap=cmap, **look)
+            drawn.add_contours(second, levels=[0.5], colors=[line], linewidths=2.0)
+            handles = [Patch(facecolor=fill), Patch(facecolor="none", edgecolor=line, linewidth=2)]
+            names, notes = list(views), [" (filled)", " (outlined)"]
+        panel.set_title("overlap", loc="left")
+        below = legend(panel, handles, names, style, notes=notes)
+        below.set_loc("upper left")
+        below.set_bbox_to_anchor((0.0, -0.02), panel.transAxes)
+
+
+def _marks(made: Any, codes: Sequence[int]) -> Any:
+    """Return an image with 1 where the given image has one of some codes."""
+    nib = imaging("nibabel")
+    return nib.Nifti1Image(np.isin(np.asarray(made.dataobj), codes).astype(np.float32), made.affine)
+
+
+def _steps(count: int) -> np.ndarray:
+    """Return so many colours from light to dark."""
+    colormaps = matplotlib().colormaps
+    return np.asarray(colormaps["cividis_r"](np.linspace(0.1, 1.0, max(count, 1))))
+
+
+# Horizontal and vertical cells of a figure that can be distinguished; one point of each is drawn.
+_ACROSS, _UP = 900, 120
+_NAMED = 5
+"""Number of variants that are named in the figure."""
+VARIANT_COLUMNS = ["feature", "chromosome", "position", "place", "value", "selected"]
+
+
+class ManhattanDisplay(Display):
+    """One number per variant, along the genome.
+
+    Parameters
+    ----------
+    table : DataFrame
+        feature, chromosome, position, value, selected; one row per variant. Without a chromosome
+        the variants are drawn in the order of the rows.
+    value : str, default="Inclusion probability"
+        Meaning of the numbers.
+    view : str, optional
+        Name of the view.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The variants that are drawn, with their place along the genome: all selected variants, and
+        the highest of the others in each cell of the figure.
+    total : int
+        Number of variants before thinning.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import ManhattanDisplay
+    >>> table = pd.DataFrame({"feature": ["rs1", "rs2", "rs3"], "chromosome": ["1", "1", "X"],
+    ...                       "position": [100, 900, 50], "value": [0.02, 0.91, 0.1],
+    ...                       "selected": [False, True, False]})
+    >>> ManhattanDisplay(table, view="snps").alt_text
+    'Manhattan plot of 3 variants of view snps on 2 chromosomes, 1 of them selected: rs2 0.91.'
+    """
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        *,
+        value: str = "Inclusion probability",
+        view: str | None = None,
+    ) -> None:
+        table = pd.DataFrame(table).reset_index(drop=True)
+        self.value, self.view, self.total = value, view, len(table)
+        self.bounds: list[tuple[str, float, float]] = []
+        if len(table):
+            table["place"], self.bounds = _places(table)
+            table = table.iloc[_thinned(table)].reset_index(drop=True)
+        super().__init__(table.reindex(columns=VARIANT_COLUMNS))
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, view: str | None = None, output: str | None = None, weights: bool = False
+    ) -> Self:
+        """Show the variants of one view of a fitted model.
+
+        Parameters
+        ----------
+        model : fitted estimator
+        view : str, optional
+            Default: the view whose features have a chromosome.
+        output : str, optional
+            Class whose weights are shown; by default the largest over the classes.
+        weights : bool, default=False
+            Show absolute weights per standard deviation, also where the model has inclusion
+            probabilities.
+        """
+        view = _genotypes(dict(model.feature_info_), view, list(model.view_names_))
+        inside = getattr(model, "inclusion_probability_", None)
+        coef = np.abs(model.coef_scaled_[view])
+        if output is not None:
+            names = [str(c) for c in getattr(model, "classes_", [])]
+            if output not in names:
+                raise InputError(f"There is no class {output!r}, only {names}.")
+            coef = coef[[names.index(output) if len(coef) > 1 else 0]]
+        by_weight = weights or inside is None or output is not None
+        value = coef.max(axis=0) if by_weight or inside is None else np.asarray(inside[view])
+        table = _located(
+            np.asarray(model.feature_names_[view]).astype(str), model.feature_info_.get(view)
+        )
+        table["value"], table["selected"] = value, model.selected_features_[view]
+        called = "|weight| per s.d." if by_weight else "Inclusion probability"
+        return cls(table, value=called, view=view)
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None, view: str | None = None) -> Self:
+        """Show the share of folds that select each variant.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        model : str, optional
+            Default: the first.
+        view : str, optional
+            Default: the view whose features have a chromosome.
+        """
+        found = results_of(result)
+        places = found.table("feature_locations")
+        if not len(places) or "chromosome" not in places:
+            raise InputError("No selected feature of these results has a chromosome.")
+        located = places[places["chromosome"].fillna("").astype(str) != ""]
+        named = [v for v in dict.fromkeys(located["view"]) if view is None or v == view]
+        if not named:
+            raise InputError(f"No selected feature of view {view!r} has a chromosome.")
+        selection = found.table("selection")
+        name = one_model(selection, model, "selected features")
+        rows = selection[(selection["model"] == name) & (selection["view"] == named[0])]
+        rows = rows[rows["feature"] != "*"].drop_duplicates("feature")
+        table = located[located["view"] == named[0]].merge(
+            rows[["feature", "frequency"]], on="feature"
+        )
+        table = table.rename(columns={"frequency": "value"}).assign(selected=True)
+        return cls(table, value="Share of folds that select it", view=named[0])
+
+    @property
+    def selected(self) -> pd.DataFrame:
+        """The selected variants, the highest first."""
+        chosen = self.table[self.table["selected"].astype(bool)]
+        return chosen.sort_values("value", ascending=False, kind="stable")
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        of = f" of view {plain(self.view)}" if self.view else ""
+        text = f"Manhattan plot of {count(self.total, 'variant')}{of}"
+        text += f" on {count(len(self.bounds), 'chromosome')}"
+        top = self.selected
+        listed = "; ".join(
+            f"{plain(r['feature'])} {number(r['value'])}" for r in top.head(3).to_dict("records")
+        )
+        if not len(top):
+            return f"{text}, none of them selected."
+        more = ", and more" if len(top) > 3 else ""
+        return f"{text}, {len(top):,} of them selected: {listed}{more}."
+
+    def _draw(self, style: Style) -> None:
+        """Draw the variants; selected ones are large, and the highest five are named."""
+        main = self._axes(style, 3.0)[0]
+        if not len(self.table):
+            empty(main, "There are no variants.", style)
+            return
+        shades = (style.colour(0), style.faint)
+        order = {name: i for i, (name, _, _) in enumerate(self.bounds)}
+        at = self.table["chromosome"].astype(str).map(order).fillna(0).to_numpy(dtype=int) % 2
+        chosen = self.table["selected"].to_numpy(dtype=bool)
+        place, value = (self.table[c].to_numpy(dtype=float) for c in ("place", "value"))
+        for parity in (0, 1):
+            mine = (at == parity) & ~chosen
+            main.plot(
+                place[mine], value[mine], linestyle="none", marker=".", markersize=3,
+                color=shades[parity], rasterized=True,
+            )  # fmt: skip
+        main.plot(
+            place[chosen], value[chosen], linestyle="none", marker="D", markersize=5.5,
+            color=style.colour(1), markeredgecolor=style.ink, markeredgewidth=0.5, zorder=3,
+        )  # fmt: skip
+        self._names(main, style)
+        self._chromosomes(main, style)
+        main.set_ylabel(self.value)
+        top = float(np.nanmax(value)) if np.isfinite(value).any() else 1.0
+        main.set_ylim(-0.02 * (top or 1.0), (top or 1.0) * 1.15)
+
+    def _names(self, ax: Any, style: Style) -> None:
+        left, right = self.bounds[0][1], self.bounds[-1][2]
+        taken: list[tuple[float, float, float]] = []
+        top = float(self.table["value"].max()) or 1.0
+        for row in self.selected.head(_NAMED).to_dict("records"):
+            x, y = float(row["place"]), float(row["value"])
+            text = label(row["feature"], 16)
+            wide = (right - left) * len(text) / style.characters(1.0)
+            side = "right" if x > (left + right) / 2 else "left"
+            start = x - wide if side == "right" else x
+            # Of two names that would overlap only the higher one is written.
+            if any(start < b and a < start + wide and abs(y - h) < 0.08 * top for a, b, h in taken):
+                continue
+            taken.append((start, start + wide, y))
+            ax.annotate(
+                text, (x, y), xytext=(-5 if side == "right" else 5, 4),
+                textcoords="offset points", ha=side, fontsize=style.size - 2.5, color=style.ink,
+            )  # fmt: skip
+
+    def _chromosomes(self, ax: Any, style: Style) -> None:
+        left, right = self.bounds[0][1], self.bounds[-1][2]
+        span = max(right - left, 1.0)
+        ax.set_xlim(left - 0.01 * span, right + 0.01 * span)
+        if len(self.bounds) == 1 and not self.bounds[0][0]:
+            ax.set_xlabel("Feature")
+            return
+        ticks, names, last = [], [], -np.inf
+        room = span * (0.045 if not style.narrow else 0.07)
+        for name, start, end in self.bounds:
+            middle = (start + end) / 2
+            # Only as many names as fit beside each other.
+            if middle - last >= room:
+                ticks.append(middle)
+                names.append(label(name, 6))
+                last = middle
+        ax.set_xticks(ticks, names)
+        ax.tick_params(axis="x", length=0)
+        ax.set_xlabel("Chromosome")
+
+
+def _genotypes(info: dict[str, Any], view: str | None, views: list[str]) -> str:
+    if view is not None:
+        if view not in views:
+            raise InputError(f"There is no view {view!r} in the model, only {views}.")
+        return view
+    placed = [v for v in views if info.get(v) is not None and "chromosome" in info[v]]
+    if not placed:
+        raise InputError(
+            "No view has features with a chromosome; say which one to show with view=."
+        )
+    return placed[0]
+
+
+def _located(names: np.ndarray, info: pd.DataFrame | None) -> pd.DataFrame:
+    table = pd.DataFrame({"feature": names})
+    for column in ("chromosome", "position"):
+        if info is not None and column in info:
+            table[column] = info[column].to_numpy()
+    return table
+
+
+def _rank(name: str) -> tuple[int, int, str]:
+    """Order chromosomes by number, then X, Y and the rest."""
+    bare = re.sub(r"^chr(omosome)?", "", name, flags=re.IGNORECASE).upper()
+    if bare.isdigit():
+        return 0, int(bare), bare
+    letters = {"X": 0, "Y": 1, "XY": 2, "MT": 3, "M": 3}
+    return 1 if bare in letters else 2, letters.get(bare, 0), bare
+
+
+def _places(table: pd.DataFrame) -> tuple[np.ndarray, list[tuple[str, float, float]]]:
+    """Return the place of each variant, and name, start and end of each chromosome."""
+    n = len(table)
+    if "chromosome" not in table:
+        table["chromosome"] = ""
+    if "position" not in table:
+        table["position"] = np.arange(n)
+    codes, names = pd.factorize(table["chromosome"].astype(str), sort=False)
+    position = pd.to_numeric(table["position"], errors="coerce").to_numpy(dtype=float)
+    place = np.zeros(n)
+    bounds: list[tuple[str, float, float]] = []
+    start = 0.0
+    lengths = {}
+    for c in range(len(names)):
+        mine = position[codes == c]
+        # Without positions the order of the rows is used.
+        if not np.isfinite(mine).all():
+            mine = np.arange(len(mine), dtype=float)
+        lengths[c] = (mine - mine.min(), float(np.ptp(mine)))
+    gap = 0.01 * sum(length for _, length in lengths.values()) if len(names) > 1 else 0.0
+    for c in sorted(range(len(names)), key=lambda c: _rank(str(names[c]))):
+        inside, length = lengths[c]
+        place[codes == c] = start + inside
+        bounds.append((str(names[c]), start, start + length))
+        start += length + gap
+    return place, bounds
+
+
+def _thinned(table: pd.DataFrame) -> np.ndarray:
+    """Return the rows to draw: selected variants, and the highest one in each cell."""
+    place, value = (table[c].to_numpy(dtype=float) for c in ("place", "value"))
+    known = np.isfinite(value)
+    span, top = max(float(np.ptp(place)), 1e-12), float(np.max(value[known], initial=0.0))
+    across = ((place - place.min()) / span * (_ACROSS - 1)).astype(np.int64)
+    up = (np.nan_to_num(value) / (top or 1.0) * (_UP - 1)).astype(np.int64)
+    cell = across * _UP + up
+    order = np.argsort(-np.nan_to_num(value), kind="stable")
+    _, first = np.unique(cell[order], return_index=True)
+    chosen = np.zeros(len(table), dtype=bool)
+    chosen[order[first]] = True
+    chosen &= known
+    return np.flatnonzero(chosen | table["selected"].to_numpy(dtype=bool))

@@ -1,0 +1,629 @@
+"""Weights of the selected features: forest plot, shares of the views, and weights of each fold."""
+
+from __future__ import annotations
+
+from typing import (
+    Any,
+    Self,
+)
+
+import numpy as np
+import pandas as pd
+
+from baldur.estimators.summary import (
+    n_usable_features,
+)
+from baldur.plots.display import Display, fold_names, one_model, results_of
+from baldur.plots.drawing import (
+    draw_cells,
+    empty,
+    fit_ticks,
+    intervals,
+    name_columns,
+    name_features,
+    name_rows,
+    row_height,
+    stacked_bars,
+)
+from baldur.plots.style import Style, count, full_name, label, matplotlib, number, plain
+
+FEWEST = 5
+"""Features that are drawn however many outputs there are."""
+
+
+class ForestDisplay(Display):
+    """Weights per standard deviation with intervals, and inclusion probabilities.
+
+    ``plot(most=30)`` draws so many features at most, and says how many more there are. With several
+    outputs, which share the row of a feature, fewer are drawn.
+
+    Parameters
+    ----------
+    table : DataFrame
+        view, feature, output, weight_scaled, lower, upper and, where known,
+        inclusion_probability; the strongest first. As `BaldurClassifier.summary` gives it.
+    interval : str, default="95 % interval"
+        Meaning of lower and upper.
+    probability : str, default="Inclusion probability"
+        Meaning of the column inclusion_probability.
+    total : int, optional
+        Number of features that the selected ones were chosen from.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import ForestDisplay
+    >>> table = pd.DataFrame({"view": ["sleep"], "feature": ["RLS"], "output": ["PD"],
+    ...                       "weight_scaled": [0.8], "lower": [0.2], "upper": [1.4]})
+    >>> ForestDisplay(table).alt_text
+    'Forest plot of 1 weight per standard deviation: sleep RLS 0.8 (95 % interval 0.2 to 1.4).'
+    """
+
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        *,
+        interval: str = "95 % interval",
+        probability: str = "Inclusion probability",
+        total: int | None = None,
+    ) -> None:
+        super().__init__(table)
+        self.interval, self.probability, self.total = interval, probability, total
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Show the selected features of a fitted model."""
+        return cls(model.summary(), total=n_usable_features(model))
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None) -> Self:
+        """Show the features of one model over the outer folds.
+
+        The interval is the range over the folds that select a feature, and the probability is the
+        share of these folds.
+        """
+        found = results_of(result)
+        selection = found.table("selection")
+        name = one_model(selection, model, "selected features")
+        mine = selection[selection["model"] == name]
+        listed = mine[mine["feature"] != "*"]
+        weights = found.table("weights")
+        if len(weights):
+            weights = weights[weights["model"] == name]
+            ends = weights.groupby(["view", "feature", "class"])["weight"].agg(["min", "max"])
+        else:
+            ends = pd.DataFrame(columns=["min", "max"], dtype=float)
+        keys = pd.MultiIndex.from_frame(listed[["view", "feature", "class"]])
+        ends = ends.reindex(keys)
+        table = pd.DataFrame(
+            {
+                "view": listed["view"].to_numpy(),
+                "feature": listed["feature"].to_numpy(),
+                "output": listed["class"].to_numpy(),
+                "weight_scaled": listed["mean_weight"].to_numpy(dtype=float),
+                "lower": ends["min"].to_numpy(dtype=float),
+                "upper": ends["max"].to_numpy(dtype=float),
+                "inclusion_probability": listed["frequency"].to_numpy(dtype=float),
+                "sign_agreement": listed["sign_agreement"].to_numpy(dtype=float),
+            }
+        )
+        size = np.nan_to_num(table["weight_scaled"].abs().to_numpy(dtype=float))
+        order = np.lexsort((-size, -table["inclusion_probability"].to_numpy(dtype=float)))
+        total = int(mine.loc[mine["feature"] == "*", "n_features"].astype(int).sum())
+        return cls(
+            table.iloc[order],
+            interval="range over folds",
+            probability="Share of folds that select it",
+            total=total,
+        )
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        of = f" of {self.total:,} features" if self.total else ""
+        if not len(self.table):
+            return f"Forest plot without rows: no feature{of} was selected."
+        first = []
+        for row in self.table.head(3).to_dict("records"):
+            text = f"{plain(row['view'])} {plain(row['feature'])} {number(row['weight_scaled'])}"
+            if self._many_outputs:
+                text += f" for {plain(row['output'])}"
+            if np.isfinite(row["lower"]):
+                text += f" ({self.interval} {number(row['lower'])} to {number(row['upper'])})"
+            first.append(text)
+        more = ", and more" if len(self.table) > 3 else ""
+        return (
+            f"Forest plot of {count(len(self.table), 'weight')} per standard deviation"
+            f"{self._among}: {'; '.join(first)}{more}."
+        )
+
+    @property
+    def _among(self) -> str:
+        """Return ", of 24 features selected from 132", or an empty text if that is not known."""
+        n = len(self.table[["view", "feature"]].drop_duplicates())
+        if self.total:
+            return f", of {count(n, 'feature')} selected from {self.total:,}"
+        return f", of {count(n, 'feature')}" if self._many_outputs else ""
+
+    @property
+    def _many_outputs(self) -> bool:
+        return "output" in self.table and self.table["output"].nunique() > 1
+
+    def _draw(self, style: Style, *, most: int = 30) -> None:
+        """Draw one row per feature, and a second panel with the inclusion probabilities."""
+        table = self.table
+        features = table[["view", "feature"]]
+        if self._many_outputs:
+            features = features.drop_duplicates()
+        outputs = list(dict.fromkeys(table["output"])) if self._many_outputs else [None]
+        if len(outputs) > 1:
+            # A feature is as tall as all its outputs; the figure should fit on a style.
+            most = max(FEWEST, 2 * most // len(outputs))
+        shown = features.head(most)
+        rows = {key: i for i, key in enumerate(shown.itertuples(index=False, name=None))}
+        known = table.get("inclusion_probability")
+        sure = known is not None and known.notna().any() and len(rows)
+        narrow = style.narrow
+        widths = ((3.0, 1.0) if not narrow else (2.2, 1.0)) if sure else (1.0,)
+        # Several outputs share the row of a feature.
+        tall = len(rows) * max(1.0, 0.4 * len(outputs))
+        height = row_height(int(np.ceil(tall)), 1.2 + (0.6 if len(outputs) > 1 else 0.0))
+        axes = self._axes(style, height, widths)
+        main = axes[0]
+        if not rows:
+            empty(main, "No feature was selected.", style)
+            return
+        part = table if self._many_outputs else table.head(most)
+        keys = zip(part["view"], part["feature"], strict=True)
+        at = np.array([rows.get(key, -1) for key in keys])
+        part, at = part[at >= 0], at[at >= 0]
+        main.axvline(0.0, color=style.faint, linewidth=0.8, zorder=0)
+        self._rows(main, part, at.astype(float), outputs, style)
+        name_features(main, list(rows), style, 0.46)
+        main.set_xlabel(f"Weight per s.d.\n({self.interval})")
+        fit_ticks(main, style, 0.3 if sure else 0.45)
+        if sure:
+            once = part.assign(row=at).drop_duplicates("row")
+            self._probabilities(axes[1], once, style)
+        more = len(features) - len(shown)
+        if more > 0:
+            # Below the names, where no axis has its title.
+            main.text(
+                -0.02, -0.01, f"and {more:,} more", transform=main.transAxes, ha="right",
+                va="top", color=style.ink, fontsize=style.size - 1.5,
+            )  # fmt: skip
+
+    def _rows(
+        self,
+        ax: Any,
+        part: pd.DataFrame,
+        at: np.ndarray,
+        outputs: list[Any],
+        style: Style,
+    ) -> None:
+        handles = []
+        # Several outputs share the row of a feature, one below the other.
+        apart = np.linspace(-0.3, 0.3, len(outputs)) if len(outputs) > 1 else [0.0]
+        for c, output in enumerate(outputs):
+            mine = np.ones(len(part), bool) if output is None else (part["output"] == output)
+            mine = np.asarray(mine)
+            y = at[mine] + apart[c]
+            weight = part["weight_scaled"].to_numpy(dtype=float)[mine]
+            colour = style.colour(c)
+            lower, upper = (part[k].to_numpy(dtype=float)[mine] for k in ("lower", "upper"))
+            intervals(ax, lower, upper, y, colour)
+            (drawn,) = ax.plot(
+                weight, y, linestyle="none", marker=style.marker(c), markersize=5.5, color=colour,
+                zorder=3,
+            )  # fmt: skip
+            handles.append(drawn)
+        if len(outputs) > 1:
+            self._legend(handles, [str(o) for o in outputs], style)
+
+    def _probabilities(self, ax: Any, once: pd.DataFrame, style: Style) -> None:
+        at = once["row"].to_numpy(dtype=float)
+        p = once["inclusion_probability"].to_numpy(dtype=float)
+        ax.hlines(at, 0.0, np.nan_to_num(p), color=style.faint, linewidth=1.0)
+        ax.plot(p, at, linestyle="none", marker="s", markersize=4.5, color=style.ink)
+        ax.set_xlim(0.0, 1.05)
+        ax.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
+        ax.set_ylim(self.axes_[0].get_ylim())
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+        words = self.probability.split()
+        # The panel is narrow: the title is broken into two lines of similar length.
+        halves = [(" ".join(words[:k]), " ".join(words[k:])) for k in range(1, len(words) + 1)]
+        ax.set_xlabel("\n".join(min(halves, key=lambda h: max(map(len, h)))), loc="right")
+
+
+MOST_VIEWS = 8
+"""Views drawn with a colour of their own; the smallest of more are drawn as one."""
+OTHER_VIEWS = "other views"
+ALL_GROUPS = "all"
+
+
+class ViewShareDisplay(Display):
+    """Shares of the views as stacked bars, one bar per fold or factor and one overall.
+
+    ``plot(most=20)`` draws so many folds or factors at most, besides the bar of all.
+
+    Parameters
+    ----------
+    table : DataFrame
+        group ("all", or the name of a fold or factor), view, share. Shares of a group add up to 1,
+        or to 0 where no feature was selected.
+    groups : str, default="fold"
+        Kind of the groups.
+    of : str, default="the prediction's variance"
+        Quantity that the shares divide.
+
+    Examples
+    --------
+    >>> from baldur import BaldurClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.plots import ViewShareDisplay
+    >>> made = make_multiview(60, {"clinic": 3, "genes": 6}, informative={"clinic": 2},
+    ...                       random_state=0)
+    >>> model = BaldurClassifier(members=("pooled",)).fit(made.data, made.target)
+    >>> print(ViewShareDisplay.from_estimator(model).alt_text)
+    Share of each view in the prediction's variance: clinic 8...%, genes 1...%.
+    """
+
+    def __init__(
+        self, table: pd.DataFrame, *, groups: str = "fold", of: str = "the prediction's variance"
+    ) -> None:
+        super().__init__(table)
+        self.groups, self.of = groups, of
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """Show the share of each view in the prediction and in each factor."""
+        selected = any(mask.any() for mask in model.selected_features_.values())
+        rows = [(ALL_GROUPS, v, s if selected else 0.0) for v, s in model.view_relevance_.items()]
+        factors = model.factor_relevance_
+        if len(factors) > 1:
+            rows += [
+                (str(factor), view, float(share))
+                for factor, shares in factors.iterrows()
+                for view, share in shares.items()
+            ]
+        return cls(pd.DataFrame(rows, columns=["group", "view", "share"]), groups="factor")
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None) -> Self:
+        """Show the share of each view in every outer fold.
+
+        The shares divide the variance of the linear predictor or, for a model without weights, the
+        number of selected features.
+        """
+        found = results_of(result)
+        shares = found.table("view_shares")
+        views = found.table("views")
+        name = one_model(views, model, "shares of views")
+        views = views[views["model"] == name]
+        column = "variance_share" if views["variance_share"].notna().all() else "share"
+        table = pd.DataFrame({"group": ALL_GROUPS, "view": views["view"], "share": views[column]})
+        if len(shares):
+            mine = shares[shares["model"] == name]
+            each = pd.DataFrame(
+                {"group": fold_names(mine), "view": mine["view"], "share": mine[column]}
+            )
+            table = pd.concat([table, each], ignore_index=True)
+        of = "the prediction's variance" if column == "variance_share" else "the selected features"
+        return cls(table, of=of)
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        overall = self.table[self.table["group"] == ALL_GROUPS].sort_values(
+            "share", ascending=False
+        )
+        if not overall["share"].sum() > 0:
+            return "Shares of the views: no feature was selected."
+        used = overall[overall["share"] > 0]
+        listed = ", ".join(
+            f"{plain(view)} {'under 1%' if share < 0.005 else f'{share:.0%}'}"
+            for view, share in zip(used["view"].head(8), used["share"].head(8), strict=True)
+        )
+        n = self.table.loc[self.table["group"] != ALL_GROUPS, "group"].nunique()
+        each = f", also for each of {n} {self.groups}s" if n else ""
+        return f"Share of each view in {self.of}: {listed}{each}."
+
+    def _drawn(self) -> pd.DataFrame:
+        """Return groups by used views, the largest first, the smallest of many as one column."""
+        wide = self.table.pivot_table(
+            index="group", columns="view", values="share", aggfunc="sum", sort=False
+        ).fillna(0.0)
+        total = wide.sum().sort_values(ascending=False, kind="stable")
+        wide = wide[total.index[(total > 0) | (total.max() <= 0)]]
+        if wide.shape[1] > MOST_VIEWS:
+            rest = wide.iloc[:, MOST_VIEWS - 1 :].sum(axis=1)
+            wide = wide.iloc[:, : MOST_VIEWS - 1].assign(**{OTHER_VIEWS: rest})
+        return wide
+
+    def _draw(self, style: Style, *, most: int = 20) -> None:
+        """Draw one stacked bar per group."""
+        wide = self._drawn() if len(self.table) else pd.DataFrame()
+        wide = wide.head(most + 1)
+        lines = 1 + min(wide.shape[1], MOST_VIEWS) // 3
+        main = self._axes(style, row_height(len(wide), 1.0 + 0.22 * lines))[0]
+        if not wide.to_numpy().sum() > 0:
+            empty(main, "No feature was selected.", style)
+            return
+        handles = stacked_bars(main, [wide[view] for view in wide], style, height=0.72)
+        for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):
+            main.text(0.01, row, "no feature selected", va="center", color=style.ink)
+        called = [
+            g if g == ALL_GROUPS or str(g).startswith(self.groups) else f"{self.groups} {g}"
+            for g in wide.index
+        ]
+        name_rows(main, called, style, 0.25)
+        main.set_xlim(0.0, 1.0)
+        main.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+        main.set_xlabel(f"Share of {self.of}")
+        self._legend(handles, list(map(str, wide.columns)), style)
+
+
+FOLD_COLUMNS = ["fold", "view", "feature", "weight", "frequency"]
+
+
+def fold_weights(
+    result: Any, model: str | None, output: str | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the features that each fold selects, and the names of all folds.
+
+    The columns are fold, view, feature, weight (per standard deviation; of several classes that of
+    `output`, or else the largest in absolute value) and frequency (share of all folds). Features
+    that most folds select come first, then those with the largest weights.
+    """
+    found = results_of(result)
+    selection = found.table("selection")
+    name = one_model(selection, model, "selected features")
+    folds = found.table("folds")
+    folds = folds[folds["model"] == name]
+    names = list(fold_names(folds))
+    weights = found.table("weights")
+    weights = weights[weights["model"] == name] if len(weights) else weights
+    if not len(weights):
+        return pd.DataFrame(columns=FOLD_COLUMNS), names
+    if output is not None:
+        weights = weights[weights["class"].astype(str) == output]
+    called = dict(zip(zip(folds["repeat"], folds["fold"], strict=True), names, strict=True))
+    table = pd.DataFrame(
+        {
+            "fold": [called[key] for key in zip(weights["repeat"], weights["fold"], strict=True)],
+            "view": weights["view"].to_numpy(),
+            "feature": weights["feature"].to_numpy(),
+            "weight": weights["weight"].to_numpy(dtype=float),
+        }
+    )
+    size = table["weight"].abs().fillna(0.0).to_numpy()
+    keys = ["fold", "view", "feature"]
+    table = table.iloc[np.argsort(-size, kind="stable")].drop_duplicates(keys)
+    by = table.groupby(["view", "feature"], sort=False)
+    table["frequency"] = by["fold"].transform("size") / max(1, len(names))
+    mean = by["weight"].transform(lambda w: w.abs().mean()).fillna(0.0).to_numpy()
+    place = {fold: i for i, fold in enumerate(names)}
+    order = np.lexsort((table["fold"].map(place), -mean, -table["frequency"].to_numpy()))
+    return table.iloc[order].reset_index(drop=True), names
+
+
+class FoldHeatmapDisplay(Display):
+    """Weights as cells, one row per feature and one column per fold.
+
+    ``plot(most=40)`` draws so many features at most, those selected most often first.
+
+    Parameters
+    ----------
+    table : DataFrame
+        fold, view, feature, weight, frequency; as in `FoldWeightsDisplay`.
+    folds : list of str, optional
+        Names of all folds; by default those of the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import FoldHeatmapDisplay
+    >>> table = pd.DataFrame({"fold": ["1", "2", "2"], "view": "clinic",
+    ...                       "feature": ["age", "age", "sex"], "weight": [0.8, 0.6, -0.1],
+    ...                       "frequency": [1.0, 1.0, 0.5]})
+    >>> FoldHeatmapDisplay(table).wide()
+    fold              1    2
+    view   feature
+    clinic age      0.8  0.6
+           sex      NaN -0.1
+    """
+
+    def __init__(self, table: pd.DataFrame, folds: list[str] | None = None) -> None:
+        super().__init__(table)
+        self.folds = list(dict.fromkeys(self.table["fold"])) if folds is None else list(folds)
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None, output: str | None = None) -> Self:
+        """Show the features of one model.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        model, output : str, optional
+            As in `FoldWeightsDisplay.from_result`.
+        """
+        return cls(*fold_weights(result, model, output))
+
+    def wide(self) -> pd.DataFrame:
+        """Return features by folds, NaN where a fold does not select the feature."""
+        keys = self.table[["view", "feature"]].drop_duplicates()
+        wide = self.table.pivot(index=["view", "feature"], columns="fold", values="weight")
+        return wide.reindex(pd.MultiIndex.from_frame(keys)).reindex(columns=self.folds)
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        pairs = self.table.drop_duplicates(["view", "feature"])
+        if not len(pairs):
+            return f"Heat map without rows: none of {len(self.folds)} folds selects a feature."
+        listed = "; ".join(
+            f"{plain(full_name(r['view'], r['feature']))} in {r['frequency']:.0%} of folds"
+            for r in pairs.head(3).to_dict("records")
+        )
+        return (
+            f"Heat map of the weights of {count(len(pairs), 'feature')} in {len(self.folds)} "
+            f"folds: {listed}{', and more' if len(pairs) > 3 else ''}."
+        )
+
+    def _draw(self, style: Style, *, most: int = 40) -> None:
+        """Draw the cells; each has the sign of its weight, for readers who do not see colours."""
+        wide = self.wide().head(most) if len(self.table) else pd.DataFrame()
+        main = self._axes(style, row_height(len(wide), 1.2))[0]
+        if not len(wide):
+            empty(main, "No fold selects a feature.", style)
+            return
+        keys = set(zip(self.table["view"], self.table["feature"], self.table["fold"], strict=True))
+        inside = np.array([[(v, f, fold) in keys for fold in self.folds] for v, f in wide.index])
+        draw_cells(main, wide.to_numpy(dtype=float), style, "Weight per s.d.", inside=inside)
+        name_features(main, list(wide.index), style, 0.4)
+        main.set_ylim(len(wide) - 0.5, -0.5)
+        name_columns(main, self.folds, style, 0.4)
+        more = len(self.table.drop_duplicates(["view", "feature"])) - len(wide)
+        main.set_xlabel(f"Fold ({more:,} more features not drawn)" if more > 0 else "Fold")
+
+
+class FoldWeightsDisplay(Display):
+    """Absolute weights of the selected features in every outer fold.
+
+    ``plot(most=20, most_folds=10)`` draws so many features and folds at most.
+
+    Parameters
+    ----------
+    table : DataFrame
+        fold, view, feature, weight and frequency (share of folds that select the feature). The
+        features are drawn in the order of the table.
+    folds : list of str, optional
+        Names of all folds, also of those that select nothing; by default those of the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.plots import FoldWeightsDisplay
+    >>> table = pd.DataFrame({"fold": ["1", "2", "2"], "view": "clinic",
+    ...                       "feature": ["age", "age", "sex"], "weight": [0.8, 0.6, -0.1],
+    ...                       "frequency": [1.0, 1.0, 0.5]})
+    >>> print(FoldWeightsDisplay(table).alt_text)
+    Absolute weights of 2 features selected in 2 folds, 1 of them in every fold: clinic: age.
+    """
+
+    def __init__(self, table: pd.DataFrame, folds: list[str] | None = None) -> None:
+        table = pd.DataFrame(table).reset_index(drop=True)
+        table["absolute"] = table["weight"].astype(float).abs()
+        table["common"] = table["frequency"].astype(float) >= 1.0 - 1e-9
+        super().__init__(table)
+        self.folds = list(dict.fromkeys(table["fold"])) if folds is None else list(folds)
+
+    @classmethod
+    def from_result(cls, result: Any, model: str | None = None, output: str | None = None) -> Self:
+        """Show the features of one model.
+
+        Parameters
+        ----------
+        result : NestedResult or path of a results folder
+        model : str, optional
+            Default: the first.
+        output : str, optional
+            Class whose weights are shown; by default the largest weight over the classes.
+        """
+        return cls(*fold_weights(result, model, output))
+
+    @property
+    def common(self) -> list[tuple[str, str]]:
+        """View and feature of each feature that every fold selects."""
+        rows = self.table[self.table["common"]][["view", "feature"]].drop_duplicates()
+        return list(rows.itertuples(index=False, name=None))
+
+    @property
+    def alt_text(self) -> str:
+        """What is shown, in one sentence with its numbers."""
+        n = len(self.table[["view", "feature"]].drop_duplicates())
+        if not n:
+            return f"Absolute weights per fold: none of {len(self.folds)} folds selects a feature."
+        common = self.common
+        named = ", ".join(plain(full_name(*pair)) for pair in common[:7])
+        more = " and more" if len(common) > 7 else ""
+        which = f": {named}{more}" if common else ""
+        return (
+            f"Absolute weights of {count(n, 'feature')} selected in {len(self.folds)} folds, "
+            f"{len(common):,} of them in every fold{which}."
+        )
+
+    def _draw(self, style: Style, *, most: int = 20, most_folds: int = 10) -> None:
+        """Draw a panel per fold and a row per feature."""
+        pairs = self.table[["view", "feature"]].drop_duplicates()
+        shown = list(pairs.head(most).itertuples(index=False, name=None))
+        folds = self.folds[:most_folds] if shown else []
+        across = min(len(folds), 3 if style.narrow else 5) or 1
+        down = -(-len(folds) // across) or 1
+        height = row_height(len(shown), 0.55) * down + 0.6
+        shape = ((1.0,) * across, (1.0,) * down)
+        axes = self._axes(style, height, *shape)
+        if not shown:
+            empty(axes[0], "No fold selects a feature.", style)
+            return
+        for spare in axes[len(folds) :]:
+            spare.set_axis_off()
+        for i, fold in enumerate(folds):
+            self._panel(axes[i], fold, shown, style, first=i % across == 0)
+        ends = [a.get_xlim()[1] for a in axes[: len(folds)]]
+        tick = _round_below(max(ends))
+        for a in axes[: len(folds)]:
+            a.set_xlim(0.0, max(ends))
+            a.set_xticks([0.0, tick], ["0", f"{tick:g}"])
+        unknown = self.table["absolute"].isna().all()
+        axes[-across].set_xlabel("selected" if unknown else "|weight| per s.d.")
+        self._explain_bars(len(pairs) - len(shown), style)
+
+    def _panel(
+        self, ax: Any, fold: str, shown: list[tuple[str, str]], style: Style, *, first: bool
+    ) -> None:
+        part = self.table[self.table["fold"] == fold]
+        named = zip(part["view"], part["feature"], strict=True)
+        sizes = dict(zip(named, part["absolute"].astype(float), strict=True))
+        common = set(self.common)
+        for row, pair in enumerate(shown):
+            if pair not in sizes:
+                continue
+            # A model may select features without weights.
+            size = 1.0 if np.isnan(sizes[pair]) else sizes[pair]
+            ax.barh(
+                [row], [size], height=0.66, linewidth=0.6,
+                color=style.colour(2) if pair in common else style.faint,
+                hatch="" if pair in common else "///", edgecolor=style.rc()["hatch.color"],
+            )  # fmt: skip
+        if not first:
+            ax.set_yticks([])
+            ax.set_ylim(len(shown) - 0.4, -0.6)
+        else:
+            name_features(ax, shown, style, 0.38)
+            for text, pair in zip(ax.get_yticklabels(), shown, strict=True):
+                text.set_fontweight("bold" if pair in common else "normal")
+        # Five panels have no room for long titles.
+        ax.set_title(label(f"fold {fold}" if len(fold) < 3 else fold, 14))
+
+    def _explain_bars(self, more: int, style: Style) -> None:
+        Patch = matplotlib("patches").Patch
+        edge = style.rc()["hatch.color"]
+        handles = [
+            Patch(facecolor=style.colour(2), edgecolor=edge),
+            Patch(facecolor=style.faint, edgecolor=edge, hatch="///"),
+        ]
+        names = ["in every fold", "in some folds"]
+        notes = ["", f" ({more:,} more not drawn)" if more > 0 else ""]
+        drawn = self._legend(handles, names, style, notes)
+        if not self._own_figure:
+            # Above the title of the first panel, without changing the width of the panel.
+            drawn.borderaxespad = 2.2
+            drawn.set_in_layout(False)
+
+
+def _round_below(value: float) -> float:
+    """Return the largest of 1, 2 and 5 times a power of ten that is not above a positive value."""
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(max(k * power for k in (1, 2, 5) if k * power <= value))
