@@ -233,7 +233,7 @@ def models(out):
     """Fit every estimator behind a preparation, save and load it, and ask it about new rows."""
     harmonised = Preparation(steps=[SiteHarmoniser("site", ["gene"])], regress_out=["age"])
     whole = {"preparation": harmonised}
-    more = {"cost": {"gene": 2.0, "clinic": 1.0}, "always": ["bmi"], "scale": "rank"}
+    more = {"cost": {"gene": 2.0, "clinic": 1.0}, "always": ["bmi"], "preparation": "rank"}
     dual = {"bound": "jaakkola", "space": "dual", "sparsity": 0.5}
     for name, model, column in (
         ("binary", BaldurClassifier(**whole), "status"),

@@ -204,7 +204,7 @@ def quickly(monkeypatch):
     """Pages whose making takes no time, each another; what is tested is where they go."""
     number = itertools.count()
     monkeypatch.setattr(build, "render", lambda page: f"page {next(number)}" + 90_000 * " ")
-    monkeypatch.setattr(build, "make_page", lambda *a: None)
+    monkeypatch.setattr(build, "make_page", lambda *a, **k: None)
 
 
 def test_report_on_a_full_disk_leaves_the_old_page(call, quick, quickly, disk):

@@ -71,7 +71,12 @@ def test_short_trials_are_repeated_and_long_ones_are_not(fits, monkeypatch):
 def test_both_ends_of_a_grid_are_tried(monkeypatch):
     module = sys.modules["baldur.evaluation.preview"]
     tried = []
-    monkeypatch.setattr(module, "_once", lambda c, e, *a: tried.append(e.C) or 10.0 * e.C)
+
+    def once(comparison, estimator, *rows):
+        tried.append(estimator.get_params()["C"])
+        return 10.0 * tried[-1]
+
+    monkeypatch.setattr(module, "_once", once)
     sim = make_multiview(40, {"a": 5}, random_state=1)
     models = {"Ridge logistic": {"C": [0.1, 1.0, 10.0]}}
     plan = preview(

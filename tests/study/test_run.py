@@ -6,7 +6,6 @@ import tomllib
 import numpy as np
 import pandas as pd
 import pytest
-from baldur.report.facts import gather_facts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from baldur.evaluation import evaluate_predictions, nested_cv, threshold_measure
 from baldur.evaluation.metric_table import recompute_table
 from baldur.evaluation.results import Results
 from baldur.exceptions import StudyError
+from baldur.report.pages import make_page
 from baldur.study import evaluate_study, load_study, study_schema
 from baldur.study.comparison import make_models
 from baldur.study.data import read_study
@@ -279,7 +279,7 @@ def test_thresholds_are_chosen_for_a_sensitivity_in_the_study_file(parts, tables
     )
     columns = ["threshold", "rule", "measure", "estimate"]
     pd.testing.assert_frame_equal(tests[columns], expected[columns])
-    rows = gather_facts(Results.read(done.folder)).tables["thresholds"]
+    rows = make_page(Results.read(done.folder)).tables["thresholds"]
     assert [row[1].small for row in rows.rows] == [
         "",
         "prevalence",

@@ -45,7 +45,7 @@ def test_added_value_uses_thresholds_that_are_stated_and_not_chosen_ones(parts, 
     for stated in ({"sensitivities": [0.8], "prevalence": 0.3}, {"thresholds": [0.2]}):
         parts["report"] = {"baseline_views": ["blood"], **stated}
         done = evaluate_study(load_study(write(parts, tables)))
-        table = done.written.tables["added_value"]
+        table = done.results.table("added_value")
         found.append(sorted(table["threshold"].dropna().unique()))
     assert found == [[0.3, 0.5], [0.2]]
 
@@ -62,12 +62,12 @@ def test_the_log_and_the_record_say_why_there_is_no_added_value(parts, tables, w
     parts["models"] = [MODEL]
     parts["report"] = {"baseline_views": ["blood"]}
     done = evaluate_study(load_study(write(parts, tables)))
-    assert "added_value" not in done.written.tables
+    assert not len(done.results.table("added_value"))
     why = (
         "There are no two view sets of 'Ridge logistic' to compare, because these models failed: "
         "'Ridge logistic (blood)', 'Ridge logistic (brain)'"
     )
-    assert done.written.record["added_value_missing"] == f"{why}."
+    assert done.results.record["added_value_missing"] == f"{why}."
     assert done.notes[-1] == f"Added value: {why}"
     assert f"note: Added value: {why}\n" in (done.folder / "log.txt").read_text()
 

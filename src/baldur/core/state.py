@@ -21,11 +21,10 @@ Examples
 --------
 >>> import numpy as np
 >>> from dataclasses import dataclass
->>> from typing import ClassVar
 >>> from baldur.core.state import Covariance, Numbers, read_state, stored, write_state
 >>> @dataclass
 ... class Gaussian:
-...     kind: ClassVar[str] = "gaussian"
+...     kind = "gaussian"
 ...     mean: np.ndarray = stored(Numbers("d"))
 ...     cov: np.ndarray = stored(Covariance("d d"))
 >>> state = write_state(Gaussian(np.zeros(2), np.eye(2)))
