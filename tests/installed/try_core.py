@@ -23,7 +23,7 @@ def check_installed(expected: str) -> None:
     assert Path(baldur.__file__).is_relative_to(sysconfig.get_path("purelib")), baldur.__file__
     assert baldur.__version__ == version("baldur-multiview") == expected, baldur.__version__
     package = files("baldur")
-    for name in ("py.typed", "report/templates/page.html.j2", "saving/cards/score.js"):
+    for name in ("py.typed", "report/templates/page.html.j2", "saving/score.js"):
         assert package.joinpath(name).is_file(), name
 
 
