@@ -13,7 +13,7 @@ import pandas as pd
 from baldur.core.atomic_io import make_folder, replace_files, write_atomically
 from baldur.core.escape import one_line
 from baldur.core.spreadsheet import csv_text
-from baldur.evaluation import MultilabelResult, NestedResult
+from baldur.evaluation import NestedResult
 from baldur.evaluation.result_files import (
     FILES,
     INDEX,
@@ -39,7 +39,7 @@ _FIRST = (REPORT, "table.txt", OUTCOMES, "selection.csv", "views.csv", "predicti
 
 
 def write_results(
-    result: NestedResult | MultilabelResult,
+    result: NestedResult,
     folder: Path,
     config: StudyConfig | None = None,
     subgroups: pd.DataFrame | None = None,
