@@ -14,10 +14,10 @@ from baldur.core.threads import one_thread
 from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.design import Comparison, Design, is_label_matrix, open_comparison
 from baldur.evaluation.job_store import JobStore
-from baldur.evaluation.jobs import Shard, seed_of, whole_sample, without_prefix
+from baldur.evaluation.jobs import seed_of, whole_sample, without_prefix
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.run import LocalRunner, Progress, Runner, run_jobs, search_on_all_rows
+from baldur.evaluation.run import Progress, Runner, run_jobs, search_on_all_rows
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 
@@ -139,8 +139,7 @@ def run_comparison(
     """Run the nested cross-validation of a comparison with one or several outcomes."""
     if shard is not None and store is None:
         raise InputError("shard needs store, the folder that all shards share.")
-    part = None if shard is None else Shard.of(shard)
-    jobs = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
+    jobs = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), shard, progress)
     return NestedResult(comparison, jobs)
 
 
@@ -176,7 +175,7 @@ def fit_all_rows(
 
 def _runner(n_jobs: int, client: Any = None) -> Runner:
     if client is None:
-        return LocalRunner(int(joblib.effective_n_jobs(n_jobs)))
+        return Runner(int(joblib.effective_n_jobs(n_jobs)))
     # Dask is imported where a client is used, and nowhere else.
     from baldur.evaluation.dask_runner import DaskRunner
 
