@@ -32,10 +32,9 @@ from baldur.evaluation.clinical import (
     subgroup_measures,
     threshold_measures,
 )
-from baldur.evaluation.learning_curve import learning_curve
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model, SideBySide, known_models, make_model
-from baldur.evaluation.nested import added_value, nested_cv
+from baldur.evaluation.nested import added_value, learning_curve, nested_cv
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.run import Progress
 from baldur.evaluation.selected_features import Stability

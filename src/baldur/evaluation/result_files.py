@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from baldur.evaluation.clinical.evaluation import Evaluation
-from baldur.evaluation.learning_curve import people_needed
+from baldur.evaluation.nested import people_needed
 
 INDEX = "README.txt"
 REPORT = "report.html"

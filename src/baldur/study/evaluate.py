@@ -15,8 +15,7 @@ import sklearn
 import baldur
 from baldur.evaluation import NestedResult, Progress
 from baldur.evaluation.job_store import JobStore
-from baldur.evaluation.learning_curve import run_learning_curve
-from baldur.evaluation.nested import run_comparison
+from baldur.evaluation.nested import run_comparison, run_learning_curve
 from baldur.evaluation.result_files import JOBS, LOG, RESULT_FILES
 from baldur.evaluation.results import Results
 from baldur.evaluation.run import tasks_of_shard

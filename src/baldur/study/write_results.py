@@ -11,8 +11,7 @@ from typing import Any
 import pandas as pd
 
 from baldur.core.atomic_io import make_folder, replace_files, write_atomically
-from baldur.core.escape import one_line
-from baldur.core.spreadsheet import csv_text
+from baldur.core.escape import csv_text, one_line
 from baldur.evaluation import NestedResult
 from baldur.evaluation.result_files import (
     FILES,
