@@ -20,7 +20,7 @@ from baldur.report.pages import make_page
 from baldur.report.validation import is_validation, open_validation, validation_page
 from baldur.saving import SavedModel, load
 from baldur.study.evaluate import EvaluatedStudy
-from baldur.study.write_results import list_page
+from baldur.study.results_folder import list_page
 
 _MANIFEST = "manifest.json"
 

@@ -15,7 +15,7 @@ from baldur.report.explanations import EXPLANATIONS, FEW, MANY_MISSING, MOST, PO
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, estimate, listed, number, percent, short
 from baldur.report.sentences import PREDICTION, SHOWN, case_of
-from baldur.study.people_checks import site_predicts
+from baldur.study.data_checks import site_predicts
 
 SERIOUS, CARE, NOTE = "serious", "care", "note"
 

@@ -19,7 +19,7 @@ from baldur.evaluation.validation import describe_views
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import ShiftWarning
 from baldur.io.schema import nearest
-from baldur.preparation.sample_flags import UnknownLevel
+from baldur.preparation.new_samples import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.comparison import open_study
 from baldur.study.config import COVARIATES, StudyConfig

@@ -27,13 +27,13 @@ from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.validation import Recalibrated, predictor_shift, recalibrate
 from baldur.exceptions import InputError
 from baldur.io.schema import nearest
-from baldur.preparation.sample_flags import UnknownLevel
+from baldur.preparation.new_samples import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.data import no_outcome_note
 from baldur.study.fit import features_used, predictions_of, shift_in_notes
 from baldur.study.new_samples import read_new_samples
-from baldur.study.output_folder import Log, claim_folder, results_folder
+from baldur.study.results_folder import Log, claim_folder, results_folder
 from baldur.study.samples import check_column, find_label
 from baldur.views import MultiView
 from baldur.views.validate import counted
