@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.results import Results
-from baldur.inference.selection import against_base_rate
 from baldur.report.evidence import interval_of, linear_evidence, prediction_of
 from baldur.report.explanations import EXPLANATIONS, FEW, MANY_MISSING, MOST, POOR_STABILITY, SWING
 from baldur.report.fitted import FittedModel

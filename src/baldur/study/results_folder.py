@@ -16,7 +16,7 @@ from baldur.core.atomic_io import PART, make_folder, replace_files, write_atomic
 from baldur.core.escape import has_control, one_line
 from baldur.core.limited_process import find_special, is_below, open_to_append, resolve
 from baldur.core.spreadsheet import csv_text
-from baldur.evaluation import MultilabelResult, NestedResult
+from baldur.evaluation import NestedResult
 from baldur.evaluation.result_files import (
     FILES,
     INDEX,
@@ -146,7 +146,7 @@ _FIRST = (REPORT, "table.txt", OUTCOMES, "selection.csv", "views.csv", "predicti
 
 
 def write_results(
-    result: NestedResult | MultilabelResult,
+    result: NestedResult,
     folder: Path,
     config: StudyConfig | None = None,
     subgroups: pd.DataFrame | None = None,
