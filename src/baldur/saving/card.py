@@ -14,9 +14,8 @@ import pandas as pd
 import baldur
 from baldur.core.atomic_io import make_folder, write_atomically
 from baldur.core.escape import markdown
-from baldur.estimators.summary import output_names
+from baldur.estimators.summary import against_base_rate, output_names
 from baldur.exceptions import InputError
-from baldur.inference.selection import against_base_rate
 from baldur.saving.printed_model import onnx_bytes, printable, r_code
 
 INTENDED = (
