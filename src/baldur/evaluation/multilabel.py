@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.threads import one_thread
-from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.evaluation.clinical.held_out import Resampled, rows_behind, scale_of
 from baldur.evaluation.clinical.metric_intervals import metric_differences
@@ -21,6 +20,7 @@ from baldur.evaluation.jobs import ALL, outcomes_of
 from baldur.evaluation.label_matrix import AVERAGE
 from baldur.evaluation.metric_table import FEATURES, POOLED, build_table
 from baldur.evaluation.result import BaseResult, NestedResult
+from baldur.evaluation.view_additions import AddedValue
 from baldur.exceptions import InputError
 
 ONE_AT_A_TIME = "fitted to one outcome at a time, with settings selected for each"

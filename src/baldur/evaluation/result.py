@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.threads import one_thread
-from baldur.evaluation.added_value import AddedValue, added_value_of, check_view_sets
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.design import Comparison
@@ -41,6 +40,7 @@ from baldur.evaluation.selected_features import (
     weights_frame,
 )
 from baldur.evaluation.splits import Fold
+from baldur.evaluation.view_additions import AddedValue, added_value_of, check_view_sets
 from baldur.preparation.site_effects import COLUMNS
 
 

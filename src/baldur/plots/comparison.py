@@ -10,7 +10,6 @@ import pandas as pd
 
 from baldur.evaluation.label_matrix import AVERAGE
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.view_differences import (
     ADDED,
@@ -386,6 +385,8 @@ class OutcomesDisplay(Display):
         metric : str, optional
             Default: AUC, or else the first metric of the result.
         """
+        from baldur.evaluation import MultilabelResult
+
         if isinstance(result, MultilabelResult):
             table = result.intervals()
         else:

@@ -16,8 +16,6 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.atomic_io import write_atomically
-from baldur.evaluation.multilabel import MultilabelResult
-from baldur.evaluation.result import NestedResult
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.plots.drawing import legend
@@ -292,6 +290,8 @@ def results_of(source: Any) -> Results:
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder of results.")
         return Results(folder=folder)
+    from baldur.evaluation import MultilabelResult, NestedResult
+
     if isinstance(source, NestedResult):
         return Results(source)
     if isinstance(source, MultilabelResult):

@@ -8,7 +8,6 @@ import pandas as pd
 
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.results import Results
-from baldur.inference.selection import against_base_rate
 from baldur.report.added_value import added_value_answer
 from baldur.report.checks import Check, doubts_of
 from baldur.report.evidence import calibration_of, comparison_of, linear_answer, prediction_of
@@ -88,6 +87,8 @@ def answer_of_model(model: FittedModel) -> list[Sentence]:
         return [Sentence(FEATURES, text, UNKNOWN)]
     made = []
     if hasattr(inner, "signal_shown_"):
+        from baldur.inference.selection import against_base_rate
+
         gain = against_base_rate(inner.signal_)
         shown = bool(inner.signal_shown_)
         text = (

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import poisson
 
 from baldur.views.encode import decimal_commas
 from baldur.views.validate import counted
@@ -152,6 +151,8 @@ def beyond_chance(
     are -8 and -10 in others.
     """
     kept = set()
+    from scipy.stats import poisson
+
     for value in SENTINELS:
         columns = sum(value in held for held in found.values())
         expected = float(np.mean([near.get(value + step, 0) for step in _STEPS]))

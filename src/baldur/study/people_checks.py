@@ -7,7 +7,6 @@ from math import comb
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2_contingency, f_oneway
 
 from baldur.study.data_checks import LIMIT, Finding
 
@@ -143,6 +142,8 @@ def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification
         table = pd.crosstab(sites[keep], y[keep])
         if table.shape[1] < 2:
             return []
+        from scipy.stats import chi2_contingency
+
         found = chi2_contingency(table)
         size = float(np.sqrt(found.statistic / keep.sum() / (min(table.shape) - 1)))
         shares = table.to_numpy() / table.to_numpy().sum(axis=1, keepdims=True)
@@ -154,6 +155,8 @@ def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification
         )
         p = float(found.pvalue)
     else:
+        from scipy.stats import f_oneway
+
         groups = [y[sites == s] for s in large]
         p = float(f_oneway(*groups).pvalue)
         mean = float(y[keep].mean())

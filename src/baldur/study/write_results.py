@@ -6,14 +6,13 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from baldur.core.atomic_io import make_folder, replace_files, write_atomically
 from baldur.core.escape import one_line
 from baldur.core.spreadsheet import csv_text
-from baldur.evaluation import MultilabelResult, NestedResult
 from baldur.evaluation.result_files import (
     FILES,
     INDEX,
@@ -27,8 +26,10 @@ from baldur.evaluation.result_files import (
 )
 from baldur.evaluation.results import Results, outcome_folders
 from baldur.evaluation.results_reader import digest
-from baldur.study.config import StudyConfig
-from baldur.study.toml_file import toml_text
+
+if TYPE_CHECKING:
+    from baldur.evaluation import MultilabelResult, NestedResult
+    from baldur.study.config import StudyConfig
 
 _ABOUT = {file.name: file.about for file in FILES if file.about} | {
     LOG: "what happened, with warnings and times",
@@ -115,6 +116,8 @@ def study_text(config: StudyConfig | None) -> str | None:
     """Return the study file as it was run, or None without one."""
     if config is None:
         return None
+    from baldur.study.toml_file import toml_text
+
     where = config.folder.resolve()
     head = one_line(
         f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
