@@ -10,8 +10,7 @@ import numpy as np
 
 from baldur.core.state import Boolean, Numbers, Object, stored
 from baldur.core.types import Array, Index
-from baldur.inference.gaussians import WeightGaussian
-from baldur.inference.predictor import mean_squares
+from baldur.inference.predictor import WeightGaussian, mean_squares
 from baldur.model.likelihood import Loadings
 from baldur.paper.result import (
     MeanFieldResult,

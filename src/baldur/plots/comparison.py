@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.label_matrix import AVERAGE
-from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.view_differences import (
     ADDED,
@@ -381,14 +380,14 @@ class OutcomesDisplay(Display):
 
         Parameters
         ----------
-        result : MultilabelResult or path of a results folder with several outcomes
+        result : NestedResult or path of a results folder with several outcomes
         metric : str, optional
             Default: AUC, or else the first metric of the result.
         """
-        from baldur.evaluation import MultilabelResult
+        from baldur.evaluation import NestedResult
 
-        if isinstance(result, MultilabelResult):
-            table = result.intervals()
+        if isinstance(result, NestedResult):
+            table = result.evaluation().intervals
         else:
             table = read_result_table(result, "intervals")
         if "outcome" not in table:

@@ -290,15 +290,15 @@ def results_of(source: Any) -> Results:
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder of results.")
         return Results(folder=folder)
-    from baldur.evaluation import MultilabelResult, NestedResult
+    from baldur.evaluation import NestedResult
 
     if isinstance(source, NestedResult):
+        if source.outcomes:
+            raise InputError(
+                "The result has several outcomes; give that of one, such as "
+                f"result[{source.outcomes[0]!r}], or draw them all with OutcomesDisplay."
+            )
         return Results(source)
-    if isinstance(source, MultilabelResult):
-        raise InputError(
-            "The result has several outcomes; give that of one, such as "
-            f"result[{source.outcomes[0]!r}], or draw them all with OutcomesDisplay."
-        )
     raise InputError(
         "Expected what nested_cv returned, or the path of a results folder, but got "
         f"{type(source).__name__}."

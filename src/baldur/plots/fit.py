@@ -13,6 +13,7 @@ from typing import (
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import few_features_table
 from baldur.evaluation.predictions import (
     AS_SELECTED,
 )
@@ -267,8 +268,6 @@ class FewFeaturesDisplay(AccuracyDisplay):
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
         """Show the inner folds of a fitted `BaldurClassifier` or `BaldurRegressor`."""
-        from baldur.estimators.summary import few_features_table
-
         found = few_features_table(model)
         if not len(found):
             raise InputError(

@@ -10,6 +10,7 @@ from typing import (
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import n_usable_features
 from baldur.plots.display import Display, fold_names, one_model, results_of
 from baldur.plots.drawing import (
     draw_cells,
@@ -82,8 +83,6 @@ class ForestDisplay(Display):
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
         """Show the selected features of a fitted model."""
-        from baldur.estimators.summary import n_usable_features
-
         return cls(model.summary(), total=n_usable_features(model))
 
     @classmethod

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.results import Results
 from baldur.report.added_value import added_value_answer
@@ -87,8 +88,6 @@ def answer_of_model(model: FittedModel) -> list[Sentence]:
         return [Sentence(FEATURES, text, UNKNOWN)]
     made = []
     if hasattr(inner, "signal_shown_"):
-        from baldur.inference.selection import against_base_rate
-
         gain = against_base_rate(inner.signal_)
         shown = bool(inner.signal_shown_)
         text = (

@@ -16,10 +16,10 @@ from baldur.report.fitted import FittedModel
 from baldur.report.page import Page, check_extra, render
 from baldur.report.pages import make_page
 from baldur.report.validation import is_validation, open_validation, validation_page
-from baldur.study.write_results import list_page
+from baldur.study.results_folder import list_page
 
 if TYPE_CHECKING:
-    from baldur.evaluation import MultilabelResult, NestedResult
+    from baldur.evaluation import NestedResult
     from baldur.saving import SavedModel
     from baldur.study import EvaluatedStudy
 
@@ -144,7 +144,7 @@ def report_study(
 
 
 def report_result(
-    result: NestedResult | MultilabelResult | Results,
+    result: NestedResult | Results,
     path: str | Path,
     *,
     model: Any = None,
@@ -155,7 +155,7 @@ def report_result(
 
     Parameters
     ----------
-    result : NestedResult, MultilabelResult or Results
+    result : NestedResult or Results
         What `nested_cv` returned, or its tables with the record of a study.
     path : str or Path
         HTML file to write.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.results import Results
 from baldur.report.evidence import interval_of, linear_evidence, prediction_of
 from baldur.report.explanations import EXPLANATIONS, FEW, MANY_MISSING, MOST, POOR_STABILITY, SWING
@@ -64,8 +65,6 @@ def checks_of_model(model: FittedModel) -> list[Check]:
         return []
     selected = sum(int(np.sum(mask)) for mask in inner.selected_features_.values())
     if not getattr(inner, "signal_shown_", True):
-        from baldur.inference.selection import against_base_rate
-
         text = (
             f"In the fit on all people, held-out rows are {against_base_rate(inner.signal_)}, less "
             "than 95 % confidence needs."
@@ -209,7 +208,7 @@ def _sites(run: Results) -> Check | None:
     people = run.people
     if "site" not in people or "label" not in people or not len(people):
         return None
-    from baldur.study.people_checks import site_predicts
+    from baldur.study.data_checks import site_predicts
 
     y = people["label"].astype(str) if run.classes else people["label"].astype(float)
     outcome = str(run.record.get("outcome") or "the outcome")

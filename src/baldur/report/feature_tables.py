@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import BOTH, uncertain_weights
 from baldur.evaluation.results import Results
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
@@ -64,24 +65,15 @@ def feature_table(run: Results | None, main: str | None, model: FittedModel | No
     notes = []
     if left := len(rows) - len(shown):
         notes.append(f"{left:,} more rows are not shown; selection.csv has them all.")
-    if len(summary):
-        notes += _uncertain(summary)
+    if both := uncertain_weights(summary):
+        verb = "has" if len(both) == 1 else "have"
+        notes.append(
+            f"{listed(distinct(both), 5)} {verb} an inclusion probability of at least 0.90 and an "
+            f"interval that includes 0. {BOTH}"
+        )
     wanted = [column for there, column in columns if there]
     note = " ".join(notes)
     return make_table("features", "Selected features", shown, wanted, note, ["model", "view"])
-
-
-def _uncertain(summary: pd.DataFrame) -> list[str]:
-    """Return a note on features that are probably in the model, with intervals that include 0."""
-    from baldur.estimators.summary import BOTH, uncertain_weights
-
-    names = uncertain_weights(summary)
-    verb = "has" if len(names) == 1 else "have"
-    note = (
-        f"{listed(distinct(names), 5)} {verb} an inclusion probability of at least 0.90 and an "
-        f"interval that includes 0. {BOTH}"
-    )
-    return [note] if names else []
 
 
 def _weight(value: float, low: float, high: float) -> Cell:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pandas as pd
 
+from baldur.estimators.summary import few_features_table, split_names, unpaid
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.predictions import AS_SELECTED
 from baldur.evaluation.results import Results
@@ -291,8 +292,6 @@ def _names(rows: pd.DataFrame) -> str:
 
 def few_table_of_model(model: FittedModel) -> Table:
     """Return the table of the inner folds of one fit, empty for a model without submodels."""
-    from baldur.estimators.summary import few_features_table
-
     path = few_features_table(model.inner) if model.inner is not None else pd.DataFrame()
     columns = [
         Column("Features", "n_features", Cell.whole),
@@ -319,8 +318,6 @@ def few_table_of_model(model: FittedModel) -> Table:
 
 def cost_table(model: FittedModel) -> Table:
     """Return what a budget buys, empty for a model without costs."""
-    from baldur.estimators.summary import split_names, unpaid
-
     path = getattr(model.inner, "cost_path_", pd.DataFrame())
     columns = [
         Column("Cost so far", "cost", _cost),

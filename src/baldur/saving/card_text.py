@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from baldur.core.escape import markdown
+from baldur.estimators.summary import against_base_rate
 from baldur.exceptions import InputError
-from baldur.inference.selection import against_base_rate
 from baldur.model.likelihood import Loadings, probit_mixture
 from baldur.preparation import Preparation, SiteHarmoniser
 from baldur.preparation.covariates import Covariates
