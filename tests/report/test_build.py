@@ -10,7 +10,7 @@ from baldur.evaluation.result_files import INDEX, REPORT
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report import report_folder, report_result
 from baldur.saving import save
-from baldur.study.write_results import write_results
+from baldur.study.results_folder import write_results
 
 
 def test_the_command_writes_the_page_and_says_where(folder, model, tmp_path):

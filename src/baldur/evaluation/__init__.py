@@ -1,8 +1,8 @@
 """Evaluation: compare models by nested cross-validation, and judge held-out predictions.
 
 In: models, data and labels. `nested_cv` checks them and runs the comparison.
-Out: a `NestedResult`, from which all tables are computed with one bootstrap (for a label matrix a
-`MultilabelResult` with one for each label); or, from a predictions table of any model, an
+Out: a `NestedResult`, from which all tables are computed with one bootstrap (for a label matrix it
+has one for each label, and their mean); or, from a predictions table of any model, an
 `Evaluation`.
 
 `design` has the options of a comparison and `splits` its folds; `run` makes and runs the `jobs`,
@@ -35,7 +35,6 @@ from baldur.evaluation.clinical import (
 from baldur.evaluation.learning_curve import learning_curve
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import Model, SideBySide, known_models, make_model
-from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.nested import added_value, nested_cv
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.run import Progress
@@ -47,7 +46,6 @@ __all__ = [
     "AddedValue",
     "Evaluation",
     "Model",
-    "MultilabelResult",
     "NestedResult",
     "Progress",
     "SideBySide",

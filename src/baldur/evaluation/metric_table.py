@@ -11,7 +11,15 @@ from scipy.stats import t as student
 
 from baldur.core.spreadsheet import unescape_frame
 from baldur.core.threads import one_thread
-from baldur.evaluation.clinical.held_out import PLATT, Resampled, classes_of, predicted_of
+from baldur.evaluation.clinical.bootstrap import Draws
+from baldur.evaluation.clinical.held_out import (
+    PLATT,
+    Resampled,
+    classes_of,
+    predicted_of,
+    rows_behind,
+    scale_of,
+)
 from baldur.evaluation.clinical.metric_intervals import metric_intervals
 from baldur.evaluation.metrics import METRICS, score
 from baldur.evaluation.selected_features import percent_selected
@@ -91,6 +99,8 @@ def pooled_intervals(
 ) -> dict[tuple[str, str], Sequence[float]]:
     """Return estimate and interval of every model and metric on pooled predictions."""
     with one_thread():
+        if isinstance(sample, MeanOverOutcomes):
+            return {(m, name): sample.interval(m, name) for m in sample.models for name in metrics}
         frame = metric_intervals(sample, metrics=metrics, by_site=False)
     keys = zip(frame["model"], frame["metric"], strict=True)
     ends = frame[["estimate", "low", "high"]].itertuples(index=False, name=None)
@@ -274,3 +284,62 @@ def permutation_tests(
     frame = pd.DataFrame(rows, columns=columns)
     frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
     return frame
+
+
+# -- the mean over outcomes --------------------------------------------------------------------
+
+
+def mean_scores(
+    each: Sequence[pd.DataFrame], models: Sequence[str], metrics: Sequence[str]
+) -> pd.DataFrame:
+    """Return the mean over outcomes of the scores of every fold."""
+    parts = [scores[scores["model"].isin(models)] for scores in each]
+    mean = parts[0].copy()
+    for column in (*metrics, FEATURES):
+        mean[column] = sum(part[column].to_numpy(dtype=float) for part in parts) / len(parts)
+    return mean
+
+
+class MeanOverOutcomes(Resampled):
+    """Means over outcomes of the metrics, with one seed on the same resamples of people.
+
+    The people of all outcomes are the same in the same order, so that the bootstrap draws the same
+    people for each of them.
+    """
+
+    def __init__(self, each: Sequence[Resampled], models: Sequence[str]) -> None:
+        self.each, self.boot = each, each[0].boot
+        self.models = {model: each[0].models[model] for model in models}
+
+    def metric(self, model: str, metric: str) -> Draws:
+        """Return the mean over outcomes on the sample and on every resample."""
+        each = [sample.metric(model, metric) for sample in self.each]
+        return Draws(
+            np.mean([d.estimate for d in each], axis=0),
+            np.mean([d.resampled for d in each], axis=0),
+            each[0].units,
+            each[0].level,
+        )
+
+    def interval(self, model: str, metric: str) -> tuple[float, float, float]:
+        """Return the mean of a metric over the outcomes, with its interval.
+
+        All resamples of an outcome with an estimate of exactly 0 or 1 agree and say nothing; such
+        an outcome widens the interval of the mean by the ends of its own, which is Wilson's.
+        """
+        draws = self.metric(model, metric)
+        estimate = float(draws.estimate)
+        low, high = (float(end) for end in draws.interval(scale_of(metric)))
+        if scale_of(metric) != "logit":
+            return estimate, low, high
+        if estimate in (0.0, 1.0):  # so is every outcome, and no resample differs
+            low = high = estimate
+        below = above = 0.0
+        for sample in self.each:
+            draws = sample.metric(model, metric)
+            if float(draws.estimate) in (0.0, 1.0):
+                ends = draws.interval("logit", rows_behind(metric, sample.models[model]))
+                below += float(draws.estimate) - float(ends[0])
+                above += float(ends[1]) - float(draws.estimate)
+        n = len(self.each)
+        return estimate, max(low - below / n, 0.0), min(high + above / n, 1.0)

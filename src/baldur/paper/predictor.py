@@ -24,8 +24,7 @@ from baldur.core.state import (
     stored,
 )
 from baldur.core.types import Array, Index, IntArray, Mask
-from baldur.inference.gaussians import WeightGaussian
-from baldur.inference.predictor import mean_squares
+from baldur.inference.predictor import WeightGaussian, mean_squares
 from baldur.model.likelihood import Loadings
 from baldur.paper.state import Data, State
 from baldur.paper.weights import apply, quadratic, weight_moments

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from baldur.core.atomic_io import check_writable, write_atomically
-from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.result_files import REPORT
 from baldur.evaluation.results import Results
@@ -20,7 +19,7 @@ from baldur.report.pages import make_page
 from baldur.report.validation import is_validation, open_validation, validation_page
 from baldur.saving import SavedModel, load
 from baldur.study.evaluate import EvaluatedStudy
-from baldur.study.write_results import list_page
+from baldur.study.results_folder import list_page
 
 _MANIFEST = "manifest.json"
 
@@ -137,7 +136,7 @@ def report_study(
 
 
 def report_result(
-    result: NestedResult | MultilabelResult | Results,
+    result: NestedResult | Results,
     path: str | Path,
     *,
     model: Any = None,
@@ -148,7 +147,7 @@ def report_result(
 
     Parameters
     ----------
-    result : NestedResult, MultilabelResult or Results
+    result : NestedResult or Results
         What `nested_cv` returned, or its tables with the record of a study.
     path : str or Path
         HTML file to write.
