@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from baldur.core.spreadsheet import unescape_frame
 from baldur.core.threads import one_thread
@@ -187,7 +187,7 @@ def corrected_t_test(difference: np.ndarray, test_train_ratio: float) -> tuple[f
             (0.0, j - 1, 1.0) if abs(mean) < 1e-12 else (float(np.sign(mean) * np.inf), j - 1, 0.0)
         )
     statistic = mean / corrected_error(difference, test_train_ratio)
-    return float(statistic), j - 1, float(2 * student.sf(abs(statistic), j - 1))
+    return float(statistic), j - 1, float(2 * stdtr(j - 1, -abs(statistic)))
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
-from scipy.stats import t as student
+from scipy.special import ndtr, ndtri, stdtrit
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap
 from baldur.evaluation.clinical.decision import (
@@ -109,7 +107,7 @@ _TINY = 1e-6
 def quantiles(units: int, level: float) -> float:
     """Return how many standard errors an increase has to be to be shown with the power."""
     degrees = max(units - 1, 1)
-    return float(student.ppf(0.5 + level / 2, degrees) + student.ppf(POWER, degrees))
+    return float(stdtrit(degrees, 0.5 + level / 2) + stdtrit(degrees, POWER))
 
 
 def auc_error(auc: float, increase: float, n_case: float, n_control: float) -> float:
@@ -169,6 +167,8 @@ def _smallest_increase(
     low, high = _TINY, room - _TINY
     if beyond(high) < 0:
         return float("nan")
+    from scipy.optimize import brentq
+
     ideal = low if beyond(low) >= 0 else float(brentq(beyond, low, high, xtol=1e-5))
     increase = max(ideal, factor * error)
     return increase if increase <= room else float("nan")
