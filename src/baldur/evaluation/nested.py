@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.threads import one_thread
-from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.clinical.learning_curves import (
     learning_curves,
     minimum_people,
@@ -25,6 +24,7 @@ from baldur.evaluation.jobs import seed_of, whole_sample, without_prefix
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.run import Progress, Runner, run_jobs, search_on_all_rows
+from baldur.evaluation.view_additions import AddedValue
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 

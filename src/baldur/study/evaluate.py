@@ -24,8 +24,7 @@ from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
 from baldur.study.data import read_study
-from baldur.study.output_folder import Log, claim_folder, results_folder
-from baldur.study.write_results import write_results
+from baldur.study.results_folder import Log, claim_folder, results_folder, write_results
 
 
 @dataclass
