@@ -47,8 +47,8 @@ from baldur.plots.curves import (
     RocDisplay,
 )
 from baldur.plots.display import Display
+from baldur.plots.feature_locations import BrainDisplay, ManhattanDisplay
 from baldur.plots.fit import CostDisplay, FewFeaturesDisplay, HistoryDisplay, PathDisplay
-from baldur.plots.places import BrainDisplay, ManhattanDisplay
 from baldur.plots.samples import LatentDisplay, LoadingsDisplay, MissingViewsDisplay
 from baldur.plots.weights import (
     FoldHeatmapDisplay,
