@@ -9,7 +9,7 @@ from baldur.cli.screen import Screen, screen_table
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.results import Results
-from baldur.study.write_results import write_results
+from baldur.study.results_folder import write_results
 
 
 @pytest.fixture(scope="module")

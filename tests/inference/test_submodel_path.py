@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baldur.inference import path_search
-from baldur.inference.ensemble_members import MEMBERS, fit_ensemble, mixture, over_candidates
-from baldur.inference.path_search import COLLINEAR, correlation_noise, search, view_moments
+from baldur.inference.ensemble import MEMBERS, fit_ensemble, over_candidates, view_moments
+from baldur.inference.path_search import COLLINEAR, correlation_noise, search
+from baldur.inference.predictive import mixture
 from baldur.inference.stacking import Stacking
 from baldur.inference.submodel_path import (
     make_path,

@@ -15,6 +15,7 @@ from baldur.evaluation.jobs import (
     FewFeatures,
     Job,
     one_label,
+    outcomes_of,
     read_submodels,
     without_prefix,
 )
@@ -106,6 +107,29 @@ class JobResults:
         notes = self.notes[model]
         if text not in notes and len(notes) < _MOST_NOTES:
             notes.append(text)
+
+
+def merge_outcomes(comparison: Comparison, each: Sequence[JobResults]) -> JobResults:
+    """Return the results of all outcomes: a model that failed for one of them has no mean.
+
+    A fit to the whole label matrix is listed once, as of one outcome. Of the folds without evidence
+    of signal it has the most over the outcomes, and of permuted scores the means.
+    """
+    merged = JobResults(fits={}, notes={model.name: [] for model in comparison.models})
+    for outcome, one in zip(comparison.outcomes, each, strict=True):
+        for model, why in one.failures.items():
+            merged.failures.setdefault(model, f"{outcome}: {why}")
+        for model, notes in one.notes.items():
+            for text in notes:
+                merged.note(model, text)
+        for model, k in one.no_signal.items():
+            merged.no_signal[model] = max(k, merged.no_signal.get(model, 0))
+    for compared in comparison.models:
+        parts, name = each[: len(outcomes_of(comparison, compared))], compared.name
+        merged.fits[name] = [fit for one in parts for fit in one.fits[name]]
+        if name not in merged.failures:
+            merged.permuted[name] = np.mean([one.permuted[name] for one in each], axis=0).tolist()
+    return merged
 
 
 Results = dict[int, JobResults]

@@ -11,15 +11,13 @@ import joblib
 import numpy as np
 
 from baldur.core.threads import one_thread
-from baldur.evaluation.added_value import AddedValue
-from baldur.evaluation.design import Comparison, Design, open_comparison
+from baldur.evaluation.design import Comparison, Design, is_label_matrix, open_comparison
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.jobs import Shard, seed_of, whole_sample, without_prefix
-from baldur.evaluation.label_matrix import is_label_matrix
 from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.multilabel import MultilabelResult
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.run import LocalRunner, Progress, Runner, run_jobs, search_on_all_rows
+from baldur.evaluation.view_additions import AddedValue
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 
@@ -35,7 +33,7 @@ def nested_cv(
     shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
     **design: Any,
-) -> NestedResult | MultilabelResult:
+) -> NestedResult:
     """Compare models by nested cross-validation.
 
     In each outer fold every setting of a model's grid is scored on inner folds of the training
@@ -99,9 +97,9 @@ def nested_cv(
 
     Returns
     -------
-    NestedResult or MultilabelResult
-        With `table()`, `predictions`, `stability()`, `compare()` and more. For several outcomes a
-        `MultilabelResult`, which has the result of each and their mean.
+    NestedResult
+        With `table()`, `predictions`, `stability()`, `compare()` and more. For several outcomes it
+        has the result of each, ``result["stroke"]``, and their mean.
 
     Examples
     --------
@@ -137,15 +135,13 @@ def run_comparison(
     store: str | Path | None = None,
     shard: str | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> NestedResult | MultilabelResult:
+) -> NestedResult:
     """Run the nested cross-validation of a comparison with one or several outcomes."""
     if shard is not None and store is None:
         raise InputError("shard needs store, the folder that all shards share.")
     part = None if shard is None else Shard.of(shard)
     jobs = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
-    if comparison.outcomes:
-        return MultilabelResult(comparison, jobs)
-    return NestedResult(comparison, jobs[0])
+    return NestedResult(comparison, jobs)
 
 
 def fit_all_rows(
@@ -243,5 +239,4 @@ def added_value(
             "added_value of its result, which has one for each outcome."
         )
     result = nested_cv([model], X, y, baseline_views=baseline, **keywords)
-    assert isinstance(result, NestedResult)  # there is one outcome
     return result.added_value(thresholds=thresholds, prevalence=prevalence)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import scipy
-import sklearn
 
 import baldur
 from baldur.core.escape import one_line
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.multilabel import MultilabelResult
-from baldur.evaluation.result import NestedResult
 from baldur.evaluation.result_files import RECORD
 from baldur.evaluation.results_reader import AGAIN, is_number, read_json_file
 from baldur.exceptions import InputError
+
+if TYPE_CHECKING:
+    from baldur.evaluation.result import NestedResult
 
 SCHEMA = 2
 """Of ``run.json``; raised when an older package could not read a newer file."""
@@ -31,23 +31,14 @@ def versions() -> dict[str, str]:
         "baldur": baldur.__version__,
         "Python": platform.python_version(),
         "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
+        "scipy": version("scipy"),
+        "scikit-learn": version("scikit-learn"),
         "pandas": pd.__version__,
     }
 
 
-def record_of(result: NestedResult | MultilabelResult) -> dict[str, Any]:
+def record_of(result: NestedResult) -> dict[str, Any]:
     """Return samples, classes, folds and models as JSON values, without times."""
-    if isinstance(result, MultilabelResult):
-        notes = {model: notes for model, notes in result.notes.items() if notes}
-        mean = {
-            "failures": result.failures,
-            "notes": notes,
-            "outcomes": result.outcomes,
-            "added_value_missing": result.added_value_missing,
-        }
-        return {**record_of(result[result.outcomes[0]]), **mean}
     names = [str(c) for c in result.classes]
     repeats = 1 + max((f.repeat for f in result.folds), default=0)
     return {
@@ -80,6 +71,7 @@ def record_of(result: NestedResult | MultilabelResult) -> dict[str, Any]:
         "groups": None if result.groups is None else len(np.unique(result.groups)),
         "sites": None if result.sites is None else len(np.unique(result.sites)),
         "versions": versions(),
+        **({"outcomes": result.outcomes} if result.outcomes else {}),
     }
 
 

@@ -1,7 +1,7 @@
 """The default fit: an ensemble, a path of submodels, and a selection supported by held-out rows.
 
 1. *Ensemble.* The same Gaussian posterior under several priors
-   (`baldur.inference.ensemble_members`). Repeated inner folds give the stacking weights and the
+   (`baldur.inference.ensemble`). Repeated inner folds give the stacking weights and the
    calibration slope (`baldur.inference.stacking`); a weak signal is shrunk towards the base rate.
 2. *Is there a signal?* Held-out losses of the ensemble and of the base rate, row by row, with
    stacking weights that the judging rows had no part in. With or without evidence of a signal the
@@ -28,14 +28,18 @@ import numpy as np
 
 from baldur.core.threads import few_blas_threads
 from baldur.core.types import Array, Index, IntArray, Mask
-from baldur.inference.credible_sets import CredibleSet, credible_sets
-from baldur.inference.ensemble_members import MEMBERS
+from baldur.inference.ensemble import MEMBERS
 from baldur.inference.fit_context import FitContext, Watcher
-from baldur.inference.inner_folds import Fold, gather_data
-from baldur.inference.per_view import StoredPath
+from baldur.inference.inner_folds import Fold, Problem, candidates, gather_data
 from baldur.inference.predictor import Predictor
-from baldur.inference.screening import Problem, candidates
-from baldur.inference.selection import Gap, Scores, paired_gap, select_smallest
+from baldur.inference.selection import (
+    CredibleSet,
+    Gap,
+    Scores,
+    credible_sets,
+    paired_gap,
+    select_smallest,
+)
 from baldur.inference.shared_factors import select_factors
 from baldur.inference.submodel_path import (
     SIZES,
@@ -48,6 +52,7 @@ from baldur.inference.submodel_path import (
 )
 from baldur.inference.submodels import (
     PathSizes,
+    StoredPath,
     Submodel,
     column_masks,
     cost_records,

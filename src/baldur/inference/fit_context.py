@@ -14,11 +14,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from baldur.core.types import Array, Index, IntArray, Mask
-from baldur.inference.ensemble_members import Ensemble, fit_ensemble, over_candidates
-from baldur.inference.inner_folds import EnsembleData, Fold, FoldBatch, folds_at_once
-from baldur.inference.path_search import first_views, view_moments
+from baldur.inference.ensemble import (
+    Ensemble,
+    first_views,
+    fit_ensemble,
+    over_candidates,
+    view_moments,
+)
+from baldur.inference.inner_folds import EnsembleData, Fold, FoldBatch, Problem, folds_at_once
 from baldur.inference.predictive import Task
-from baldur.inference.screening import Problem
 from baldur.inference.selection import Scores, mean_losses, score_submodels
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
 from baldur.inference.submodel_path import SubmodelPath, make_path

@@ -12,25 +12,26 @@ sampling noise (Ledoit and Wolf, 2004; Schaefer and Strimmer, 2005):
 a is 0 with many rows or strong correlations (the usual projection of the linear predictors), 1 for
 independent features (weights are kept as they are).
 
-Shapes: F folds, C outputs, n training rows, L candidate columns, K features of the path.
+With costs, the next feature is the one with the largest gain, in explained loss of the ensemble,
+per unit of what it costs at that moment. The cost of a view is paid once, when the first of its
+features enters, as the cost of a scan is paid once whatever is read from it. The cost of a feature
+is paid when it enters; levels of one category are one feature. With the first feature of a view
+that has a cost, all features of the view that cost nothing themselves become available; so its gain
+is that of their whole part of the ensemble's linear predictor. What is paid for already is not
+weighed against further costs: such features enter first, as long as each gains something.
+
+Shapes: F folds, C outputs, n training rows, L candidate columns, K features of the path, M views.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
 from baldur.core.types import Array, IntArray, Mask
-from baldur.inference.design import ColumnDesign
-from baldur.inference.ensemble_members import Designs, Ensemble, held_moments, mixture
-from baldur.inference.entry_costs import CostOrder, EntryCosts
-from baldur.inference.predictive import calibrated_moments
-from baldur.inference.stacking import Stacking
-from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.posterior import FeaturePosterior, leading_squares
 
 COLLINEAR = 1e-3
 """Part of a column's variance that must be left after taking out the features before it: below that
@@ -375,103 +376,93 @@ def _basis(
     return Basis(order, length, forms, e, R_inverse, rising)
 
 
-def first_views(order: IntArray, count: int) -> Mask:
-    """Return the mask of the first views of every fold, (F, M)."""
-    mask = np.zeros(order.shape, dtype=bool)
-    np.put_along_axis(mask, order[:, :count], True, axis=1)
-    return mask
+WORTH = 0.01
+"""Part of what the ensemble explains that a feature must gain to enter because it costs nothing
+more. Without a limit, the thousands of features of a view that is paid for would all enter before
+a second test is ordered."""
 
 
-def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
-    """Return q(w) without some views (F, M): variances as learned, means at their optimum.
+@dataclass(frozen=True)
+class EntryCosts:
+    """What measurements cost."""
 
-    Site precisions stay as they are, so that one factorisation is enough. Those of Gaussian outputs
-    are learned once more. With all views, moments of the training rows are those of the ensemble
-    and are not computed again.
+    views: Array  # (M,); paid with the first feature of each view
+    columns: Array  # (..., L); cost of the feature of each column; the same for all its levels
+
+    def take(self, columns: IntArray) -> EntryCosts:
+        """Return the costs of some columns."""
+        return EntryCosts(self.views, self.columns[columns])
+
+    def along(self, order: IntArray, owner: IntArray, numbers: IntArray) -> Array:
+        """Return the cost so far after each column of a path, (K,).
+
+        Shapes: order (K,), owner, numbers (L,).
+        """
+        of_views, of_features = self.payments(order, owner, numbers)
+        return np.asarray(np.cumsum(of_views + of_features))
+
+    def payments(self, order: IntArray, owner: IntArray, numbers: IntArray) -> tuple[Array, Array]:
+        """Return what is paid with each column of a path for its view and its feature, (K,)."""
+        own = owner[order]
+        of_views = _first_places(own) * self.views[own]
+        return of_views, _first_places(numbers[order]) * self.columns[order]
+
+
+def _first_places(values: IntArray) -> Mask:
+    """Return where each value occurs for the first time."""
+    first = np.zeros(len(values), dtype=bool)
+    first[np.unique(values, return_index=True)[1]] = True
+    return first
+
+
+class CostOrder:
+    """The order by gain per cost, in a search over several folds.
+
+    Shapes: costs (F, L), owner (F, L), parts (F, C, M, L), variance (F, C, M), total (F,).
     """
-    if views.all():
-        q.refresh(rows=False)
-        return q
-    C = q.s.shape[1]
-    mask = np.repeat(views[:, None].astype(float), C, axis=1)
-    smaller = q.with_variances(q.s * q.design.spread(mask))
-    for _ in range(1 if q.absent is None else 2):
-        smaller.refresh()
-        smaller.refresh_extra()
-        if smaller.noise is None:
-            smaller.optimise_means()
-        else:
-            smaller.damped_update(0)
-    if smaller.noise is not None:
-        smaller.refresh()
-    return smaller
 
+    def __init__(
+        self, costs: EntryCosts, owner: IntArray, parts: Array, variance: Array, total: Array
+    ) -> None:
+        F = len(owner)
+        self.owner, self.parts, self.total = owner, parts, total
+        self.left, self.first = variance.copy(), variance
+        # The last entry is for padding, which costs nothing and never enters.
+        self.due = np.tile(np.append(costs.views, 0.0), (F, 1))
+        self.own = costs.columns
 
-def view_moments(
-    ensemble: Ensemble, stacking: Stacking, counts: Sequence[int]
-) -> tuple[Array, Array]:
-    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p)."""
-    weights = ensemble.point_weights(stacking.shares)
-    order, held_absent = ensemble.view_order(), ensemble.batch.held_absent()
-    fewer = [count for count in counts if count < len(order[0])]
-    means = np.repeat(ensemble.held_mean[None], len(counts), axis=0)  # (V, J, F, C, p)
-    variances = np.repeat(ensemble.held_var[None], len(counts), axis=0)
-    if fewer:
-        designs = Designs.of(ensemble.batch)
-        for j, at in ensemble.used(weights):
-            folds = ensemble.points[j].folds[at]
-            lacking = None if held_absent is None else held_absent[folds]
-            q = designs.attach(ensemble.points[j], at)
-            for v, found in enumerate(moments_by_views(q, order[folds], fewer, lacking)):
-                means[v, j, folds], variances[v, j, folds] = found
-    slope, slope_var = stacking.slope[:, None, None], stacking.slope_var[:, None, None]
-    base = ensemble.base_logit[..., None]
-    stacked = [
-        calibrated_moments(*mixture(mean, var, weights[..., None]), base, slope, slope_var)
-        for mean, var in zip(means, variances, strict=True)
-    ]
-    mean, var = (np.stack(part) for part in zip(*stacked, strict=True))
-    return mean, var
+    def score(self, gain: Array, agree: Array) -> Array:
+        """Return scores (F, L) whose largest is the next column; below 0 for none.
 
+        Shapes: gain (F, L), agree (F, C, L).
+        """
+        due = np.take_along_axis(self.due, self.owner, axis=1)
+        price = due + self.own
+        together = np.einsum("fcml,fcl->fcm", self.parts, agree) ** 2
+        known = self.left > 1e-9 * self.first  # what is in already explains the rest of the part
+        together = np.divide(together, self.left, out=np.zeros_like(together), where=known)
+        of_view = np.append(together.sum(axis=1), np.zeros((len(gain), 1)), axis=1)
+        shared = np.where(
+            (due > 0) & (self.own == 0), np.take_along_axis(of_view, self.owner, axis=1), 0.0
+        )
+        per_cost = np.divide(
+            np.maximum(gain, shared), price, out=np.full(gain.shape, -1.0), where=price > 0
+        )
+        useful = gain > 0
+        ready = useful & (price == 0) & (gain >= WORTH * self.total[:, None])
+        paid = useful & (price > 0)
+        best = np.where(paid, per_cost, -1.0).max(axis=1, keepdims=True)
+        # Features that open one view tie: of these, the one that gains most by itself.
+        leading = paid & (per_cost >= best * (1.0 - 1e-12))
+        pick = np.where(
+            ready.any(axis=1, keepdims=True),
+            ready,
+            np.where(paid.any(axis=1, keepdims=True), leading, useful),
+        )
+        return np.where(pick, gain, -1.0)
 
-def moments_by_views(
-    q: WeightPosterior, order: IntArray, counts: Sequence[int], held_absent: Array | None
-) -> Iterator[tuple[Array, Array]]:
-    """Return moments (F, C, p) of held-out rows on the first views, for each number of views."""
-    if q.design.uses_features and q.noise is None and q.absent is None and held_absent is None:
-        yield from _nested_moments(q, order, counts)
-        return
-    for count in counts:
-        yield held_moments(restricted(q, first_views(order, count)), held_absent)
-
-
-def _nested_moments(
-    q: WeightPosterior, order: IntArray, counts: Sequence[int]
-) -> Iterator[tuple[Array, Array]]:
-    """Return the same from one factorisation, for logistic outputs and the feature solver."""
-    design: ColumnDesign = q.design
-    F, M = order.shape
-    rank = np.full((F, M + 1), M)
-    np.put_along_axis(rank, order, np.tile(np.arange(M), (F, 1)), axis=1)
-    enters = np.take_along_axis(rank, design.owner, axis=1)  # (F, L), M for columns that pad
-    columns = np.argsort(enters, axis=1, kind="stable")
-    # Columns of the first views and the intercept, for each number of views and fold.
-    ends = 1 + (enters[None] < np.array(counts)[:, None, None]).sum(axis=2)
-    design = design.reordered(columns)
-    whole = q.with_variances(np.take_along_axis(q.s, columns[:, None], axis=2), design)
-    whole.refresh(rows=False)
-    solution: FeaturePosterior = whole.solution
-    assert design.held is not None
-    var = leading_squares(solution.half, design.X1.swapaxes(1, 2), ends)
-    held_var = leading_squares(solution.half, design.held.swapaxes(1, 2), ends)
-    for v, end in enumerate(ends):
-        most = int(end.max())
-        half = solution.half[:, :, :most, :most]
-        if (end < most).any():
-            half = half * (np.arange(most) < end[:, None])[:, None, :, None]
-        part = design.first(most)
-        first = whole.with_variances(whole.s[:, :, : most - 1], part)
-        first.solution = solution.leading(part.X1, half, whole.sites, var[v])
-        first.optimise_means()
-        mean = np.matmul(first.solution.w, design.held[:, :, :most].swapaxes(1, 2))
-        yield mean, np.maximum(held_var[v], 1e-12)
+    def enter(self, folds: IntArray, columns: IntArray, row: Array) -> None:
+        """Note that columns (P,) entered in some folds (P,); row (F, C, L) of the triangle."""
+        self.due[folds, self.owner[folds, columns]] = 0.0
+        along = np.einsum("pcml,pcl->pcm", self.parts[folds], row[folds])
+        self.left[folds] = np.maximum(self.left[folds] - along**2, 0.0)

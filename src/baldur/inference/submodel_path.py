@@ -10,6 +10,10 @@ z = R^-T u, the weights on the first k features are R_k^-1 z_k: leading blocks o
 R^-1. The whole path costs as much as its last step, and a new row x predicts with k features by the
 first k entries of x R^-1.
 
+The path gives the projection onto any of its features, not only onto the first ones: u = R^T z and
+Sigma = R^T R are known for all of them, and the features S have R_S^T R_S = Sigma_SS and
+z_S = R_S^-T u_S. So a number of features for each view needs no second fit.
+
 Shapes: F folds, C outputs, n training rows, L candidate columns, K features of the path.
 """
 
@@ -22,21 +26,23 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
-from baldur.core.types import Array, Index, IntArray
+from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.inference.design import GramDesign
-from baldur.inference.ensemble_members import (
+from baldur.inference.ensemble import (
     Designs,
     Ensemble,
-    mixture,
+    first_views,
     noise_variance,
     over_candidates,
+    restricted,
 )
 from baldur.inference.inner_folds import FoldBatch
-from baldur.inference.path_search import Basis, first_views, restricted, search
-from baldur.inference.predictive import Task, pooled_weights
-from baldur.inference.selection import Scores, paired_gap
-from baldur.inference.stacking import INTERVAL, Stacking, accuracy_interval
+from baldur.inference.path_search import Basis, search
+from baldur.inference.predictive import Task, mixture, pooled_weights
+from baldur.inference.selection import INTERVAL, Scores, accuracy_interval, paired_gap
+from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import logistic_rates
 from baldur.model.posterior import FeaturePosterior, with_ones
@@ -382,3 +388,100 @@ def path_records(
             }
         )
     return records
+
+
+STORED = 64
+"""Columns of a path that are stored for submodels per view: a few megabytes for forty folds."""
+
+
+def first_columns(path: SubmodelPath, limit: int) -> SubmodelPath:
+    """Return the path cut after so many columns, without what only a projection needs."""
+    basis = path.basis
+    length = []
+    for f, ends in enumerate(basis.ends):
+        within = ends[ends <= limit]
+        # A category with more levels than that is kept whole.
+        length.append(int(within[-1]) if len(within) else basis.whole_groups(f, 1))
+    k = max(length, default=0)
+    F, C = path.noise.shape
+    cut = Basis(
+        basis.order[:, :k].copy(),
+        np.array(length, dtype=np.intp),
+        np.zeros((F, C, 0, 0)),
+        np.zeros((F, C, 0)),
+        basis.R_inverse[:, :, : k + 1, : k + 1].copy(),
+        [ends[ends <= size] for ends, size in zip(basis.ends, length, strict=True)],
+    )
+    mean, cov = path.mean[..., : k + 1].copy(), path.cov[..., : k + 1, : k + 1].copy()
+    return SubmodelPath(cut, mean, cov, path.noise)
+
+
+def with_columns(path: SubmodelPath, places: Sequence[IntArray]) -> SubmodelPath:
+    """Return the path with some of its columns only."""
+    basis = path.basis
+    F, C = path.noise.shape
+    length = np.array([len(at) for at in places], dtype=np.intp)
+    K = int(length.max(initial=0))
+    order = np.zeros((F, K), dtype=np.intp)
+    R_inverse = np.zeros((F, C, K + 1, K + 1))
+    mean, cov = np.zeros((F, C, K + 1)), np.zeros((F, C, K + 1, K + 1))
+    for f, at in enumerate(places):
+        k, size = len(at), int(basis.length[f])
+        order[f, :k] = basis.order[f, at]
+        for c in range(C):
+            old = basis.R_inverse[f, c, : size + 1, : size + 1]
+            R = linalg.solve_triangular(old[1:, 1:], np.eye(size))
+            centre = -old[0, 1:] @ R
+            # R_S: the triangle of the columns S of R.
+            triangle = np.linalg.qr(R[:, at], mode="r")
+            inverse = linalg.solve_triangular(triangle, np.eye(k))
+            R_inverse[f, c, 0, 0] = old[0, 0]
+            R_inverse[f, c, 0, 1 : k + 1] = -centre[at] @ inverse
+            R_inverse[f, c, 1 : k + 1, 1 : k + 1] = inverse
+            new = np.zeros((k + 1, size + 1))  # z_S = R_S^-T R_.S^T z
+            new[0, 0] = 1.0
+            new[1:, 1:] = inverse.T @ R[:, at].T
+            mean[f, c, : k + 1] = new @ path.mean[f, c, : size + 1]
+            cov[f, c, : k + 1, : k + 1] = new @ path.cov[f, c, : size + 1, : size + 1] @ new.T
+    ends = [np.array([k], dtype=np.intp) for k in length]
+    nothing = np.zeros((F, C, 0, 0)), np.zeros((F, C, 0))
+    return SubmodelPath(Basis(order, length, *nothing, R_inverse, ends), mean, cov, path.noise)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """View, feature and necessity of the columns of one path, (K,) arrays in its order."""
+
+    owner: IntArray
+    numbers: IntArray
+    always: Mask
+
+    @classmethod
+    def of(cls, batch: FoldBatch, path: SubmodelPath, fold: int) -> _Columns:
+        """Look up the columns of the path of one fold."""
+        data = batch.data
+        length = path.basis.length[fold]
+        columns = batch.candidates[fold][path.basis.order[fold, :length]]
+        numbers = columns if data.groups is None else data.groups[columns]
+        always = np.zeros(len(columns), dtype=bool) if data.always is None else data.always[columns]
+        return cls(data.owner[columns], numbers, always)
+
+    def counts(self, n_views: int) -> IntArray:
+        """Return how many features of each view count, (M,)."""
+        counted = ~self.always
+        first = np.unique(self.numbers[counted], return_index=True)[1]
+        return np.bincount(self.owner[counted][first], minlength=n_views)
+
+    def first_of_views(self, most: IntArray) -> IntArray:
+        """Return the places of the first features of each view, and of those always in."""
+        room = most.copy()
+        taken: set[int] = set()
+        places = []
+        for place, (view, number) in enumerate(zip(self.owner, self.numbers, strict=True)):
+            if not self.always[place] and number not in taken:
+                if room[view] < 1:
+                    continue
+                room[view] -= 1
+                taken.add(int(number))
+            places.append(place)
+        return np.array(places, dtype=np.intp)

@@ -9,22 +9,39 @@ from typing import Any
 import numpy as np
 
 from baldur.core.types import Array, Index, IntArray, Mask
-from baldur.inference.final_predictor import submodel_predictor, whole_view_predictor
+from baldur.inference.ensemble import (
+    Designs,
+    noise_variance,
+    restricted,
+)
 from baldur.inference.fit_context import FitContext
-from baldur.inference.gaussians import WeightGaussian
-from baldur.inference.inner_folds import FoldBatch
-from baldur.inference.predictor import Predictor
-from baldur.inference.screening import Problem
+from baldur.inference.inner_folds import FoldBatch, Problem, with_their_groups
+from baldur.inference.predictive import shrinkage
+from baldur.inference.predictor import (
+    Calibration,
+    KernelGaussian,
+    Predictor,
+    WeightGaussian,
+    mean_squares,
+    pool,
+)
 from baldur.inference.selection import Scores
 from baldur.inference.shared_factors import share_factors
 from baldur.inference.submodel_path import (
     SIZES,
+    STORED,
     Entering,
     MakeRecords,
     SubmodelPath,
+    _Columns,
     entering_columns,
+    first_columns,
     moments_at,
+    submodel_signal,
+    with_columns,
 )
+from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
 
 MOST_PAYMENTS = 40
 """Payments whose submodels are scored besides the usual sizes of the path: enough for tests that
@@ -276,3 +293,195 @@ def count_columns(problem: Problem, views: Mask) -> int:
 def count_features(problem: Problem, views: Mask) -> int:
     """Return the number of features of some views (M,), a category counted once."""
     return sum(n for n, use in zip(problem.n_features, views, strict=True) if use)
+
+
+def submodel_predictor(
+    fit: FitContext, path: SubmodelPath, size: int, step: Scores
+) -> tuple[Predictor, Index]:
+    """Return the ensemble projected onto the first columns of the path, and its columns.
+
+    `step` says how these columns compare with the ensemble.
+    """
+    chosen = path.basis.order[0, :size]
+    place = np.argsort(chosen, kind="stable")  # blocks list columns in rising order
+    reorder = np.concatenate([[0], 1 + place])
+    flat = np.zeros(sum(map(len, fit.index)), dtype=bool)
+    flat[chosen] = True
+    parts = np.split(flat, np.cumsum([len(i) for i in fit.index])[:-1])
+    index = [columns[part] for columns, part in zip(fit.index, parts, strict=True)]
+    mean, cov = path.weights_of(0, size)
+    signal, lacking = submodel_signal(fit.everyone, path, 0, size)
+    mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
+    shrink, noise, stretch = np.ones(len(mean)), path.noise[0], step.stretch[0]
+    if fit.problem.task == "regression":
+        noise = noise + step.left_out[0]
+    else:
+        shrink = shrinkage(step.left_out[0])
+    block = WeightGaussian(
+        index,
+        (shrink[:, None] * mean)[None],
+        ((shrink**2 * stretch)[:, None, None] * cov)[None],
+    )
+    if fit.problem.groups is not None:  # a level that the others say has weight 0
+        index = with_their_groups(index, fit.problem.groups)
+    predictor = Predictor(
+        [block],
+        np.ones((1, len(mean))),
+        fit.problem.widths,
+        noise,
+        shrink**2 * signal,
+        shrink**2 * signal,
+        shrink**2 * (signal + stretch * (lacking - signal)),
+    )
+    return predictor, index
+
+
+def whole_view_predictor(fit: FitContext, views: Mask, step: Scores) -> Predictor:
+    """Return the stacked ensemble on all features of some views.
+
+    `step` says how these views compare with the ensemble.
+    """
+    left_out, C = step.left_out[0], len(fit.data.T)
+    regression = fit.problem.task == "regression"
+    weights = fit.full.point_weights(fit.stacking.shares)[:, 0]  # (J, C)
+    designs = Designs.of(fit.full.batch)
+    nobody = np.zeros(1, dtype=np.intp)
+    found = []
+    noise, parts, lacking = np.zeros(C), 0.0, 0.0
+    for j, _ in fit.full.used(weights[:, None]):
+        q = restricted(designs.attach(fit.full.points[j], nobody, every=True), views)
+        w = weights[j]
+        noise = noise + w * noise_variance(q.noise, (1, C))[0]
+        parts = parts + w[:, None] * q.design.parts(q.solution, q.s)[0]
+        lacking = lacking + w * q.missing_view_variance()[0]
+        found.append((j, q))
+    shrink = np.ones(C) if regression else shrinkage(left_out)
+    spread = shrink * np.sqrt(step.stretch[0])
+    slope = float(fit.stacking.slope[0])
+    calibration = Calibration(
+        fit.full.base_logit[0], slope, float(fit.stacking.slope_var[0]), shrink, spread
+    )
+    signal = (slope * shrink) ** 2 * mean_squares(np.asarray(parts), fit.data.absent)
+    blocks, order = _blocks(fit, found, designs)
+    weights = weights[order]
+    final: Calibration | None = calibration
+    if len(blocks) == 1 and isinstance(blocks[0], WeightGaussian):
+        blocks = [pool(blocks[0], weights, calibration)]
+        weights, final = np.ones((1, C)), None
+    return Predictor(
+        blocks,
+        weights,
+        fit.problem.widths,
+        noise + (left_out if regression else 0.0),
+        signal,
+        signal,
+        spread**2 * np.asarray(lacking),
+        final,
+    )
+
+
+def _blocks(
+    fit: FitContext, found: list[tuple[int, WeightPosterior]], designs: Designs
+) -> tuple[list[WeightGaussian | KernelGaussian], list[int]]:
+    """Return the Gaussians as blocks of one kind each, and their order among the points."""
+    kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
+    for j, q in found:
+        by_view = fit.data.grams is not None and not fit.full.points[j].selects
+        kind = "views" if by_view else "columns"
+        if isinstance(q.solution, FeaturePosterior):
+            kind = "weights"
+        kinds.setdefault(kind, []).append((j, q))
+    blocks: list[WeightGaussian | KernelGaussian] = []
+    order: list[int] = []
+    for kind, pairs in kinds.items():
+        order += [j for j, _ in pairs]
+        solutions = [q.solution for _, q in pairs]
+        if kind == "weights":
+            half = np.stack([q.half[0] for q in solutions])
+            cov = np.matmul(half.swapaxes(-1, -2), half)
+            mean = np.stack([q.w[0] for q in solutions])
+            blocks.append(WeightGaussian(fit.index, mean, cov))
+            continue
+        alpha, half = (
+            np.stack([getattr(q, name)[0] for q in solutions]) for name in ("alpha", "half")
+        )
+        s = np.stack([q.s[0] for _, q in pairs])
+        if kind == "columns":
+            cells = np.ascontiguousarray(designs.candidates.X1[0, :, 1:])
+            blocks.append(KernelGaussian(alpha, half, s, INTERCEPT_VAR, fit.index, cells, None))
+        else:
+            train = list(fit.problem.views)
+            blocks.append(KernelGaussian(alpha, half, s, INTERCEPT_VAR, None, None, train))
+    return blocks, order
+
+
+@dataclass(frozen=True)
+class StoredPath:
+    """A submodel path on all rows and in every inner fold, cut to its first columns."""
+
+    fit: FitContext
+    path: SubmodelPath  # on all rows
+    folds: Sequence[tuple[FoldBatch, SubmodelPath]]  # (FoldBatch, SubmodelPath)
+    views: Mask  # (M,); views whose features the path may have
+    complete: bool  # whether nothing was cut off
+    make_records: MakeRecords
+    n_factors: int  # latent factors behind several outputs
+
+    @classmethod
+    def of(
+        cls,
+        fit: FitContext,
+        path: SubmodelPath,
+        folds: Sequence[SubmodelPath],
+        views: Mask,
+        make_records: MakeRecords,
+        n_factors: int,
+        limit: int = STORED,
+    ) -> StoredPath:
+        """Cut a path on all rows, and those of the batches of folds, after so many columns."""
+        cut = first_columns(path, limit)
+        in_folds = [
+            (batch, first_columns(own, limit))
+            for batch, own in zip(fit.batches, folds, strict=True)
+        ]
+        complete = bool(cut.basis.length[0] == path.basis.length[0] < max(SIZES))
+        return cls(fit, cut, in_folds, views, complete, make_records, n_factors)
+
+    def available(self) -> IntArray:
+        """Return how many features of each view the path has on all rows, (M,)."""
+        columns = _Columns.of(self.fit.everyone, self.path, 0)
+        return columns.counts(len(self.views))
+
+    def missing(self, most: IntArray) -> IntArray:
+        """Return the views that have more features than the path has, although asked for."""
+        wanted = np.minimum(most, self.fit.problem.n_features)
+        enough = (wanted <= self.available()) | (self.views & self.complete)
+        return np.flatnonzero(~enough & (most > 0))
+
+    def first_of_views(self, most: IntArray) -> IntArray:
+        """Return the candidates, on all rows, that `submodel` selects, in the order of the path."""
+        columns = _Columns.of(self.fit.everyone, self.path, 0)
+        return self.path.basis.order[0, columns.first_of_views(most)]
+
+    def submodel(self, most: IntArray, row: int) -> tuple[Submodel, dict[str, Any]]:
+        """Return the submodel with at most so many features of each view, and its record.
+
+        Shapes: most (M,).
+        """
+        found = []
+        for batch, path in self.folds:
+            places = [_Columns.of(batch, path, f).first_of_views(most) for f in range(len(batch))]
+            own = with_columns(path, places)
+            found.append(moments_at(batch, own, own.basis.length[None]))
+        scores = self.fit.score(found)
+        columns = _Columns.of(self.fit.everyone, self.path, 0)
+        path = with_columns(self.path, [columns.first_of_views(most)])
+        size = int(path.basis.length[0])
+        predictor, index = submodel_predictor(self.fit, path, size, scores)
+        predictor = share_factors(predictor, self.fit.problem.views, self.n_factors)
+        chosen = _Columns.of(self.fit.everyone, path, 0)
+        count = int(chosen.counts(len(self.views)).sum())
+        n_views = len(np.unique(chosen.owner))
+        enters = entering_columns(path.basis.order[0], [size], self.fit.index)
+        (record,) = self.make_records("per view", [n_views], [size], scores, enters)
+        return Submodel(count, predictor, index, row), {**record, "selected": True}

@@ -8,9 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.label_matrix import AVERAGE
-from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.multilabel import MultilabelResult
+from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.view_differences import (
     ADDED,
@@ -357,12 +355,14 @@ class OutcomesDisplay(Display):
 
         Parameters
         ----------
-        result : MultilabelResult or path of a results folder with several outcomes
+        result : NestedResult or path of a results folder with several outcomes
         metric : str, optional
             Default: AUC, or else the first metric of the result.
         """
-        if isinstance(result, MultilabelResult):
-            table = result.intervals()
+        from baldur.evaluation import NestedResult
+
+        if isinstance(result, NestedResult):
+            table = result.evaluation().intervals
         else:
             table = read_result_table(result, "intervals")
         if "outcome" not in table:

@@ -15,8 +15,6 @@ from typing import Any, ClassVar, Self
 import pandas as pd
 
 from baldur.core.atomic_io import write_atomically
-from baldur.evaluation.multilabel import MultilabelResult
-from baldur.evaluation.result import NestedResult
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.plots.drawing import LEAST_HEIGHT, empty, legend
@@ -304,13 +302,15 @@ def results_of(source: Any) -> Results:
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder of results.")
         return Results(folder=folder)
+    from baldur.evaluation import NestedResult
+
     if isinstance(source, NestedResult):
+        if source.outcomes:
+            raise InputError(
+                "The result has several outcomes; give that of one, such as "
+                f"result[{source.outcomes[0]!r}], or draw them all with OutcomesDisplay."
+            )
         return Results(source)
-    if isinstance(source, MultilabelResult):
-        raise InputError(
-            "The result has several outcomes; give that of one, such as "
-            f"result[{source.outcomes[0]!r}], or draw them all with OutcomesDisplay."
-        )
     raise InputError(
         "Expected what nested_cv returned, or the path of a results folder, but got "
         f"{type(source).__name__}."

@@ -27,6 +27,9 @@ from baldur.study.data_checks import (
     beyond_chance,
     column_finding,
     comma_decimals,
+    constant_columns,
+    copying_classes,
+    copying_numbers,
     dated,
     lost_ids,
     missing_option,
@@ -34,13 +37,8 @@ from baldur.study.data_checks import (
     repeats,
     sentinel_cells,
     sentinels,
-    variants,
-)
-from baldur.study.people_checks import (
-    constant_columns,
-    copying_classes,
-    copying_numbers,
     site_predicts,
+    variants,
 )
 from baldur.study.samples import labels_by_outcome
 from baldur.views import View

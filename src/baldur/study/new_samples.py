@@ -11,8 +11,8 @@ import pandas as pd
 from baldur.exceptions import BaldurError
 from baldur.io import align
 from baldur.preparation import CategoryEncoder, Preparation, SiteHarmoniser
-from baldur.preparation.alleles import COLUMNS as ALLELES
-from baldur.preparation.sample_flags import UnknownLevel
+from baldur.preparation.new_samples import ALLELE_COLUMNS as ALLELES
+from baldur.preparation.new_samples import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import CovariateCoding, add_view, align_to_table, read_views

@@ -18,22 +18,22 @@ from baldur.core.threads import one_thread
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.metric_intervals import ALL
+from baldur.evaluation.design import yes_or_no
 from baldur.evaluation.formatting import fixed
-from baldur.evaluation.label_matrix import NO_YES, yes_or_no
 from baldur.evaluation.metric_table import fold_scores
-from baldur.evaluation.metrics import default_metrics
+from baldur.evaluation.metrics import NO_YES, default_metrics
 from baldur.evaluation.result_files import OUTCOMES, RECALIBRATED, SUMMARY, VALIDATION_FILES
 from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.validation import Recalibrated, predictor_shift, recalibrate
 from baldur.exceptions import InputError
 from baldur.io.schema import nearest
-from baldur.preparation.sample_flags import UnknownLevel
+from baldur.preparation.new_samples import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.data import no_outcome_note
 from baldur.study.fit import features_used, predictions_of, shift_in_notes
 from baldur.study.new_samples import read_new_samples
-from baldur.study.output_folder import Log, claim_folder, results_folder
+from baldur.study.results_folder import Log, claim_folder, results_folder
 from baldur.study.samples import check_column, find_label
 from baldur.views import MultiView
 from baldur.views.validate import counted
