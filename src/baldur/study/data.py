@@ -151,24 +151,7 @@ def _named(name: str, view: Any) -> Any:
 
 
 def read_study(config: StudyConfig) -> StudyData:
-    """Read all files of a study and match samples by id.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from baldur.study import load_study, simulate_study
-    >>> from baldur.study.data import read_study
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
-    >>> read_study(config).data
-    MultiView: 215 samples, 55 features in 5 views
-      neuropsychological  18  float64
-      sleep               19  float64
-      socio-economic       2  float64
-      demographical        8  float64
-      genetic              8  float64
-    >>> folder.cleanup()
-    """
+    """Read all files of a study and match samples by id."""
     table = read_samples(config)
     for key, name in _named_columns(config):
         check_column(config, key, name, table)

@@ -27,7 +27,13 @@ class NewSamples(NamedTuple):
     data: MultiView  # The views of the model
     table: pd.DataFrame  # The samples table, in the same order
     notes: list[str]  # What was done to the files so that they fit the model
-    unknown: list[UnknownLevel]
+    unknown: list[UnknownLevel]  # Levels of categories that did not occur in training
+
+    def take(self, rows: np.ndarray) -> NewSamples:
+        """Return some of the samples; `rows` are their numbers in order."""
+        place = {int(row): at for at, row in enumerate(rows)}
+        unknown = [one._replace(row=place[one.row]) for one in self.unknown if one.row in place]
+        return NewSamples(self.data[rows], self.table.iloc[rows], self.notes, unknown)
 
 
 def read_new_samples(
