@@ -14,7 +14,7 @@ from baldur.io import AlignReport, align, encode_text, read_view
 from baldur.io.readers import view_steps
 from baldur.io.schema import nearest
 from baldur.preparation import Preparation, SiteHarmoniser, Step
-from baldur.preparation.categories import CategoryEncoder
+from baldur.preparation.categories import CategoryEncoder, level_columns
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.samples import (
     check_column,
@@ -316,17 +316,12 @@ def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
         with config.errors_at(f"views.{name}", "correct this section"):
             steps_of_view = view_steps(_named(name, view))
         for step in steps_of_view:
-            if isinstance(step, CategoryEncoder) and not _has_levels(part):
+            categories = any(level_columns(part.view(view)) for view in part.view_names)
+            if isinstance(step, CategoryEncoder) and not categories:
                 continue
             # A file with several views has one step for all of them.
             steps.append(step.set_params(views=list(part.view_names)))
     return steps
-
-
-def _has_levels(part: MultiView) -> bool:
-    return any(
-        "level" in info and info["level"].notna().any() for info in part.feature_info.values()
-    )
 
 
 def _gather(
