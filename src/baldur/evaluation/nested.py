@@ -11,13 +11,13 @@ import joblib
 import numpy as np
 
 from baldur.core.threads import one_thread
-from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.design import Comparison, Design, is_label_matrix, open_comparison
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.jobs import Shard, seed_of, whole_sample, without_prefix
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.result import NestedResult
 from baldur.evaluation.run import LocalRunner, Progress, Runner, run_jobs, search_on_all_rows
+from baldur.evaluation.view_additions import AddedValue
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 

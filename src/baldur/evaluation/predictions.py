@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,10 @@ import pandas as pd
 from baldur.core.types import Array
 from baldur.evaluation.clinical.held_out import PLATT, Resampled
 from baldur.evaluation.clinical.metric_intervals import metric_intervals
-from baldur.evaluation.job_results import OuterFit
-from baldur.views import MultiView
+
+if TYPE_CHECKING:
+    from baldur.evaluation.job_results import OuterFit
+    from baldur.views import MultiView
 
 
 def predictions_frame(

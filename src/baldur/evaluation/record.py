@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import scipy
-import sklearn
 
 import baldur
 from baldur.core.escape import one_line
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.result import NestedResult
 from baldur.evaluation.result_files import RECORD
 from baldur.evaluation.results_reader import AGAIN, is_number, read_json_file
 from baldur.exceptions import InputError
+
+if TYPE_CHECKING:
+    from baldur.evaluation.result import NestedResult
 
 SCHEMA = 2
 """Of ``run.json``; raised when an older package could not read a newer file."""
@@ -30,8 +31,8 @@ def versions() -> dict[str, str]:
         "baldur": baldur.__version__,
         "Python": platform.python_version(),
         "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
+        "scipy": version("scipy"),
+        "scikit-learn": version("scikit-learn"),
         "pandas": pd.__version__,
     }
 

@@ -8,9 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.design import AVERAGE
-from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.result import NestedResult
+from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.view_differences import (
     ADDED,
@@ -386,6 +384,8 @@ class OutcomesDisplay(Display):
         metric : str, optional
             Default: AUC, or else the first metric of the result.
         """
+        from baldur.evaluation import NestedResult
+
         if isinstance(result, NestedResult):
             table = result.evaluation().intervals
         else:

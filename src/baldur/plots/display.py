@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.atomic_io import write_atomically
-from baldur.evaluation.result import NestedResult
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.plots.drawing import legend
@@ -291,6 +290,8 @@ def results_of(source: Any) -> Results:
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder of results.")
         return Results(folder=folder)
+    from baldur.evaluation import NestedResult
+
     if isinstance(source, NestedResult):
         if source.outcomes:
             raise InputError(

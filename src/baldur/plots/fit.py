@@ -13,9 +13,7 @@ from typing import (
 import numpy as np
 import pandas as pd
 
-from baldur.estimators.summary import (
-    few_features_table,
-)
+from baldur.estimators.summary import few_features_table
 from baldur.evaluation.predictions import (
     AS_SELECTED,
 )

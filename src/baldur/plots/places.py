@@ -18,9 +18,6 @@ import pandas as pd
 from baldur.exceptions import (
     InputError,
 )
-from baldur.io.nifti import (
-    to_nifti,
-)
 from baldur.plots.display import Display, one_model, results_of
 from baldur.plots.drawing import empty, legend, listed
 from baldur.plots.style import Style, count, imaging, label, matplotlib, number, plain
@@ -151,6 +148,8 @@ class BrainDisplay(Display):
         if "label" in part and self.grids[view].get("kind") == "regions":
             part["label"] = pd.to_numeric(part["label"]).astype(int)
         part.attrs.update(self.grids[view])
+        from baldur.io.nifti import to_nifti
+
         return to_nifti(weight, part)
 
     def overlap(self) -> Any:

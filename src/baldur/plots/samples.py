@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import (
     Sequence,
 )
-from typing import (
-    Any,
-    Self,
-)
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -38,9 +35,9 @@ from baldur.plots.style import (
     sample_names,
     short_names,
 )
-from baldur.views.container import (
-    MultiView,
-)
+
+if TYPE_CHECKING:
+    from baldur.views.container import MultiView
 
 MOST_VECTOR = 4000
 """Samples drawn as vectors; more of them are rasterised."""

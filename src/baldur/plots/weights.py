@@ -10,9 +10,7 @@ from typing import (
 import numpy as np
 import pandas as pd
 
-from baldur.estimators.summary import (
-    n_usable_features,
-)
+from baldur.estimators.summary import n_usable_features
 from baldur.plots.display import Display, fold_names, one_model, results_of
 from baldur.plots.drawing import (
     draw_cells,

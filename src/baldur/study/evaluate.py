@@ -16,10 +16,10 @@ import baldur
 from baldur.evaluation import NestedResult, Progress
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.jobs import Shard
-from baldur.evaluation.learning_curve import run_learning_curve
 from baldur.evaluation.nested import run_comparison
 from baldur.evaluation.result_files import JOBS, LOG, RESULT_FILES
 from baldur.evaluation.results import Results
+from baldur.evaluation.training_sizes import run_learning_curve
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study

@@ -18,10 +18,10 @@ from baldur.core.threads import one_thread
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.metric_intervals import ALL
-from baldur.evaluation.design import NO_YES, yes_or_no
+from baldur.evaluation.design import yes_or_no
 from baldur.evaluation.formatting import fixed
 from baldur.evaluation.metric_table import fold_scores
-from baldur.evaluation.metrics import default_metrics
+from baldur.evaluation.metrics import NO_YES, default_metrics
 from baldur.evaluation.result_files import LOG, OUTCOMES, RECALIBRATED, SUMMARY, VALIDATION_FILES
 from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.validation import Recalibrated, predictor_shift, recalibrate
