@@ -345,8 +345,8 @@ def fit(
 ) -> None:
     """Train one model of a study on all rows and save it as a folder."""
     from baldur.core.atomic_io import check_writable, make_folder, write_atomically
+    from baldur.core.escape import csv_text
     from baldur.core.model_catalog import SAVED_MODELS
-    from baldur.core.spreadsheet import csv_text
     from baldur.saving import save
     from baldur.saving.folder import read_manifest
     from baldur.study import fit_study, load_study
@@ -405,7 +405,7 @@ def predict(
     may be missing for some or all samples. Nothing in a model folder is executed.
     """
     from baldur.core.atomic_io import write_atomically
-    from baldur.core.spreadsheet import csv_text
+    from baldur.core.escape import csv_text
     from baldur.evaluation.validation import drift_notes, predictor_shift
     from baldur.saving import load
     from baldur.study import load_study

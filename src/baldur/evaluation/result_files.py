@@ -62,7 +62,7 @@ def _with_rows(frame: pd.DataFrame | None) -> pd.DataFrame | None:
 
 
 def _people_needed(results: Any) -> pd.DataFrame | None:
-    from baldur.evaluation.training_sizes import people_needed
+    from baldur.evaluation.nested import people_needed
 
     return people_needed(results.run) if len(results.run.predictions) else None
 

@@ -12,8 +12,7 @@ import pandas as pd
 
 import baldur
 from baldur.core.atomic_io import replace_files
-from baldur.core.escape import one_line
-from baldur.core.spreadsheet import csv_text
+from baldur.core.escape import csv_text, one_line
 from baldur.core.threads import one_thread
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
