@@ -14,7 +14,7 @@ from baldur.io import align, read_view
 from baldur.io.readers import READERS, view_steps
 from baldur.io.view_sections import MudataView, NiftiView, PlinkView, TableView
 from baldur.preparation.categories import CategoryEncoder
-from baldur.preparation.column_filters import VariantFilter, VoxelMask
+from baldur.preparation.steps import VariantFilter, VoxelMask
 
 
 @pytest.fixture

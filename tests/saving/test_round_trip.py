@@ -19,8 +19,8 @@ from baldur.datasets import make_multiview
 from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError, InputWarning
 from baldur.paper import PaperClassifier
+from baldur.saving.estimator_state import read_settings, settings_state
 from baldur.saving.folder import read_manifest
-from baldur.saving.setting_state import read_settings, settings_state
 from baldur.views import MultiView
 from saving.forging import reseal
 from saving.models import MODELS, N, answers, cohort, fitted, rows_for
