@@ -76,7 +76,7 @@ def test_both_ends_of_a_grid_are_tried(monkeypatch):
         tried.append(estimator.get_params()["C"])
         return 10.0 * tried[-1]
 
-    monkeypatch.setattr(module, "_once", once)
+    monkeypatch.setattr(module, "_time", once)
     sim = make_multiview(40, {"a": 5}, random_state=1)
     models = {"Ridge logistic": {"C": [0.1, 1.0, 10.0]}}
     plan = preview(

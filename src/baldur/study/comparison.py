@@ -94,14 +94,17 @@ def _model(config: StudyConfig, where: str, entry: ModelEntry) -> Model:
     grid = entry.grid
     if isinstance(grid, dict):
         grid = {key: [_none(value) for value in values] for key, values in grid.items()}
+    settings = {key: _none(value) for key, value in entry.settings.items()}
+    searched = grid if isinstance(grid, dict) else {}
+    if config.preparation.scale and not {"scale", "preparation"} & {*settings, *searched}:
+        settings["scale"] = config.preparation.scale
     try:
         return make_model(
             entry.name,
             estimator=estimator,
             grid=grid,
-            settings={key: _none(value) for key, value in entry.settings.items()},
+            settings=settings,
             classification=config.classification,
-            scale=config.preparation.scale,
             views=entry.views,
         )
     except MissingExtraError:
