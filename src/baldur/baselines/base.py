@@ -20,8 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from baldur.core.parameters import Constraint, check_parameters
 from baldur.core.types import Array
-from baldur.estimators.base import SaveMixin
-from baldur.estimators.targets import check_answer
+from baldur.estimators.base import SaveMixin, check_answer
 from baldur.exceptions import BaldurError, InputError
 from baldur.preparation import preparation_for
 from baldur.views import MultiView
