@@ -18,28 +18,51 @@ It may import estimators, baselines, preparation and views; never saving, plots,
 ['accuracy', 'balanced_accuracy', 'precision', 'recall', 'f1', 'auc']
 """
 
-from baldur.evaluation.added_value import AddedValue
-from baldur.evaluation.clinical import (
-    Evaluation,
-    calibration_curves,
-    calibration_measures,
-    decision_curves,
-    evaluate_predictions,
-    learning_curves,
-    metric_differences,
-    metric_intervals,
-    net_benefit,
-    subgroup_measures,
-    threshold_measures,
+from typing import TYPE_CHECKING
+
+from baldur.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from baldur.evaluation.clinical import (
+        Evaluation,
+        calibration_curves,
+        calibration_measures,
+        decision_curves,
+        evaluate_predictions,
+        learning_curves,
+        metric_differences,
+        metric_intervals,
+        net_benefit,
+        subgroup_measures,
+        threshold_measures,
+    )
+    from baldur.evaluation.metrics import METRICS
+    from baldur.evaluation.models import Model, SideBySide, known_models, make_model
+    from baldur.evaluation.nested import added_value, learning_curve, nested_cv
+    from baldur.evaluation.result import NestedResult
+    from baldur.evaluation.run import Progress
+    from baldur.evaluation.selected_features import Stability
+    from baldur.evaluation.validation import batch_drift
+    from baldur.evaluation.view_additions import AddedValue
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "view_additions": "AddedValue",
+        "clinical": (
+            "Evaluation calibration_curves calibration_measures decision_curves "
+            "evaluate_predictions learning_curves metric_differences metric_intervals "
+            "net_benefit subgroup_measures threshold_measures"
+        ),
+        "metrics": "METRICS",
+        "models": "Model SideBySide known_models make_model",
+        "nested": "added_value learning_curve nested_cv",
+        "result": "NestedResult",
+        "run": "Progress",
+        "selected_features": "Stability",
+        "validation": "batch_drift",
+    },
 )
-from baldur.evaluation.learning_curve import learning_curve
-from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.models import Model, SideBySide, known_models, make_model
-from baldur.evaluation.nested import added_value, nested_cv
-from baldur.evaluation.result import NestedResult
-from baldur.evaluation.run import Progress
-from baldur.evaluation.selected_features import Stability
-from baldur.evaluation.validation import batch_drift
 
 __all__ = [
     "METRICS",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.metrics import default_metrics
+from baldur.evaluation.metrics import AVERAGE, NO_YES, default_metrics
 from baldur.evaluation.models import Model, make_models
 from baldur.evaluation.splits import NEEDED, Fold, FoldPlan
 from baldur.evaluation.view_sets import check_views, on_views, prepare_views, view_set_models
@@ -21,12 +21,6 @@ from baldur.preparation.covariates import sample_column
 from baldur.views import MultiView, as_multiview
 from baldur.views.labels import match_labels
 from baldur.views.validate import some
-
-NO_YES = ["no", "yes"]
-"""The classes of every label, the positive one last."""
-
-AVERAGE = "*"
-"""The value of the column outcome for the mean over all outcomes."""
 
 _WORDS: Mapping[str, int] = {
     "0": 0, "0.0": 0, "no": 0, "n": 0, "false": 0,

@@ -11,15 +11,13 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.threads import one_thread
-from baldur.evaluation.added_value import AddedValue, added_value_of, check_view_sets
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.clinical.metric_intervals import metric_differences
-from baldur.evaluation.design import AVERAGE, Comparison
+from baldur.evaluation.design import Comparison
 from baldur.evaluation.fitted_model import feature_locations, image_grids, selected_correlations
 from baldur.evaluation.formatting import format_heading, format_table
-from baldur.evaluation.job_results import JobResults, OuterFit, merge_outcomes
-from baldur.evaluation.jobs import ALL, outcomes_of
+from baldur.evaluation.jobs import ALL, OuterFit, outcomes_of
 from baldur.evaluation.metric_table import (
     POOLED,
     MeanOverOutcomes,
@@ -31,12 +29,14 @@ from baldur.evaluation.metric_table import (
     pooled_intervals,
     prediction_notes,
 )
+from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.predictions import (
     few_features_frame,
     few_names_frame,
     participants_frame,
     predictions_frame,
 )
+from baldur.evaluation.run import JobResults, merge_outcomes
 from baldur.evaluation.selected_features import (
     Stability,
     selection_frame,
@@ -45,6 +45,7 @@ from baldur.evaluation.selected_features import (
     weights_frame,
 )
 from baldur.evaluation.splits import Fold
+from baldur.evaluation.view_additions import AddedValue, added_value_of, check_view_sets
 from baldur.exceptions import InputError
 from baldur.preparation.site_effects import COLUMNS
 

@@ -6,20 +6,22 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from baldur.core.threads import one_thread
-from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.clinical.held_out import Resampled, classes_of
-from baldur.evaluation.design import AVERAGE
+from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.record import read_record, record_of
-from baldur.evaluation.result import NestedResult
 from baldur.evaluation.result_files import FILES, OUTCOMES, TABLES
 from baldur.evaluation.results_reader import changed_files, read_grids, read_result_table
 from baldur.evaluation.selected_features import Stability
 from baldur.exceptions import InputError
+
+if TYPE_CHECKING:
+    from baldur.evaluation.result import NestedResult
+    from baldur.evaluation.view_additions import AddedValue
 
 HAS = "has_"
 """Begins the columns of `Results.people` that say who has which view."""

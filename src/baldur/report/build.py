@@ -6,10 +6,9 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baldur.core.atomic_io import check_writable, write_atomically
-from baldur.evaluation.result import NestedResult
 from baldur.evaluation.result_files import REPORT
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
@@ -17,9 +16,12 @@ from baldur.report.fitted import FittedModel
 from baldur.report.page import Page, check_extra, render
 from baldur.report.pages import make_page
 from baldur.report.validation import is_validation, open_validation, validation_page
-from baldur.saving import SavedModel, load
-from baldur.study.evaluate import EvaluatedStudy
 from baldur.study.results_folder import list_page
+
+if TYPE_CHECKING:
+    from baldur.evaluation import NestedResult
+    from baldur.saving import SavedModel
+    from baldur.study import EvaluatedStudy
 
 _MANIFEST = "manifest.json"
 
@@ -73,18 +75,24 @@ def report_folder(
     target = place / REPORT if path is None else _file_at(Path(path))
     if (place / _MANIFEST).is_file():
         _refuse_model(model, place, "a model folder")
-        fitted = FittedModel.of_saved(load(place, study=True))
+        fitted = _load(place)
         return _write(target, make_page, None, fitted, people=people, title=title)
     if is_validation(place):
         _refuse_model(model, place, "the folder of a validation")
         return _write(target, validation_page, open_validation(place), people, title)
     results = Results.read(place)
-    added = None if model is None else FittedModel.of_saved(load(model, study=True))
+    added = None if model is None else _load(model)
     options = {"people": people, "title": title, "linked": path is None}
     _write(target, make_page, results, added, **options)
     if path is None:
         list_page(results)
     return target
+
+
+def _load(folder: str | Path) -> FittedModel:
+    from baldur.saving import load
+
+    return FittedModel.of_saved(load(folder, study=True))
 
 
 def _refuse_model(model: str | Path | None, place: Path, what: str) -> None:
@@ -173,6 +181,8 @@ def report_result(
     ...     report_result(result, pathlib.Path(folder) / "comparison.html").name
     'comparison.html'
     """
+    from baldur.saving import SavedModel
+
     fitted = None
     if isinstance(model, SavedModel):
         fitted = FittedModel.of_saved(model)

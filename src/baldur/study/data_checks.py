@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2_contingency, f_oneway, poisson
 
 from baldur.views.encode import decimal_commas
 from baldur.views.validate import counted
@@ -154,6 +153,8 @@ def beyond_chance(
     are -8 and -10 in others.
     """
     kept = set()
+    from scipy.stats import poisson
+
     for value in SENTINELS:
         columns = sum(value in held for held in found.values())
         expected = float(np.mean([near.get(value + step, 0) for step in _STEPS]))
@@ -457,6 +458,8 @@ def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification
         table = pd.crosstab(sites[keep], y[keep])
         if table.shape[1] < 2:
             return []
+        from scipy.stats import chi2_contingency
+
         found = chi2_contingency(table)
         size = float(np.sqrt(found.statistic / keep.sum() / (min(table.shape) - 1)))
         shares = table.to_numpy() / table.to_numpy().sum(axis=1, keepdims=True)
@@ -468,6 +471,8 @@ def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification
         )
         p = float(found.pvalue)
     else:
+        from scipy.stats import f_oneway
+
         groups = [y[sites == s] for s in large]
         p = float(f_oneway(*groups).pvalue)
         mean = float(y[keep].mean())

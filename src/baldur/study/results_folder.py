@@ -8,15 +8,13 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from baldur.core.atomic_io import PART, make_folder, replace_files, write_atomically, writing
-from baldur.core.escape import has_control, one_line
+from baldur.core.escape import csv_text, has_control, one_line
 from baldur.core.limited_process import find_special, is_below, open_to_append, resolve
-from baldur.core.spreadsheet import csv_text
-from baldur.evaluation import NestedResult
 from baldur.evaluation.result_files import (
     FILES,
     INDEX,
@@ -30,8 +28,10 @@ from baldur.evaluation.result_files import (
 )
 from baldur.evaluation.results import Results, outcome_folders
 from baldur.evaluation.results_reader import digest
-from baldur.study.config import StudyConfig
-from baldur.study.toml_file import toml_text
+
+if TYPE_CHECKING:
+    from baldur.evaluation import NestedResult
+    from baldur.study.config import StudyConfig
 
 MARK = ".study.json"
 """File that says whose results a folder holds."""
@@ -222,6 +222,8 @@ def study_text(config: StudyConfig | None) -> str | None:
     """Return the study file as it was run, or None without one."""
     if config is None:
         return None
+    from baldur.study.toml_file import toml_text
+
     where = config.folder.resolve()
     head = one_line(
         f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
