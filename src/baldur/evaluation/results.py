@@ -14,8 +14,14 @@ from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.held_out import Resampled, classes_of
 from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.record import read_record, record_of
-from baldur.evaluation.result_files import FILES, OUTCOMES, TABLES
-from baldur.evaluation.results_reader import changed_files, read_grids, read_result_table
+from baldur.evaluation.result_files import (
+    FILES,
+    OUTCOMES,
+    TABLES,
+    changed_files,
+    read_grids,
+    read_result_table,
+)
 from baldur.evaluation.selected_features import Stability
 from baldur.exceptions import InputError
 
