@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.core.escape import one_line, unescape_cell
-from baldur.core.spreadsheet import unescape_frame
+from baldur.core.escape import one_line, unescape_cell, unescape_frame
 from baldur.evaluation.clinical.evaluation import Evaluation
 from baldur.exceptions import InputError
 
@@ -74,7 +73,7 @@ def _with_rows(frame: pd.DataFrame | None) -> pd.DataFrame | None:
 
 
 def _people_needed(results: Any) -> pd.DataFrame | None:
-    from baldur.evaluation.training_sizes import people_needed
+    from baldur.evaluation.nested import people_needed
 
     return people_needed(results.run) if len(results.run.predictions) else None
 

@@ -18,9 +18,8 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from baldur.core.escape import check_names, unescape_cell
+from baldur.core.escape import check_names, unescape_cell, unescape_frame
 from baldur.core.limits import MAX_BYTES, Deadline, check_size
-from baldur.core.spreadsheet import unescape_frame
 from baldur.exceptions import InputError
 from baldur.io.files import check_unique, parsing, suffix_of
 
