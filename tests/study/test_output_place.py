@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from baldur.cli import main
-from baldur.core.limited_process import open_to_append
+from baldur.core.paths import open_to_append
 from baldur.core.spreadsheet import csv_text
 from baldur.exceptions import InputError, StudyError
 from baldur.study import evaluate_study, load_study

@@ -11,7 +11,7 @@ from typing import Any
 
 from baldur.core.atomic_io import PART, make_folder, write_atomically, writing
 from baldur.core.escape import has_control, one_line
-from baldur.core.limited_process import find_special, is_below, open_to_append, resolve
+from baldur.core.paths import find_special, is_below, open_to_append, resolve
 from baldur.study.config import StudyConfig
 
 MARK = ".study.json"
