@@ -154,8 +154,13 @@ def read_nifti(
             f"smoothing_fwhm={smoothing_fwhm!r} is wider than the images, which span "
             f"{_widest(grid):.0f} mm. Give millimetres, 4 to 12 as a rule."
         )
-    options: dict[str, Any] = {"grid": grid, "resample": resample, "smoothing_fwhm": smoothing_fwhm}
-    read = partial(read_image, **options, max_bytes=max_bytes)
+    read = partial(
+        read_image,
+        grid=grid,
+        resample=resample,
+        smoothing_fwhm=smoothing_fwhm,
+        max_bytes=max_bytes,
+    )
     inside = _mask_on(mask, grid, max_bytes)
     if atlas is not None:
         names = region_names(atlas_labels)

@@ -451,13 +451,16 @@ def read_text_table(
         raise InputError(f"{path}: decimal must be one character, but got {decimal!r}.")
     limits = ReadLimits(path, max_bytes)
     ids_in = 0 if suffix_of(path) == ".parquet" else None
-    form: dict[str, Any] = {
-        "separator": separator,
-        "decimal": decimal,
-        "encoding": encoding,
-        "as_text": True,
-    }
-    frame, _, lazy = _read_frame(path, limits, id_column=ids_in, sheet=sheet, **form)
+    frame, _, lazy = _read_frame(
+        path,
+        limits,
+        id_column=ids_in,
+        sheet=sheet,
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
+        as_text=True,
+    )
     if suffix_of(path) in _TYPED:
         frame = _with_lazy(frame, lazy, 2 * _PER_CELL, limits).map(_written)
         decimal = "."
