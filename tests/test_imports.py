@@ -45,8 +45,8 @@ LATER = {
     ("baldur.estimators.base", "card", "baldur.saving.card"),
     ("baldur.estimators.base", "report", "baldur.report"),
     ("baldur.evaluation.result", "report", "baldur.report"),
-    ("baldur.evaluation.added_value", "summary", "baldur.report.added_value"),
-    ("baldur.evaluation.added_value", "plot", "baldur.plots"),
+    ("baldur.evaluation.view_additions", "summary", "baldur.report.added_value"),
+    ("baldur.evaluation.view_additions", "plot", "baldur.plots"),
 }
 
 

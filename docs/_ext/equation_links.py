@@ -1,6 +1,6 @@
 """Lead from every equation to its code and back, in one click each.
 
-On the pages of `PAGES`, a name in code style such as `baldur.paper.priors.update_gamma` becomes a
+On the pages of `PAGES`, a name in code style such as `baldur.paper.updates.step_gamma` becomes a
 link to the source of that function. The source has a link "[equation]" back to the place on the
 page, and so has the documentation of the function, on a page that this module writes.
 """

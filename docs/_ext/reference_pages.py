@@ -108,7 +108,7 @@ def _default(param):
 def study_file():
     """Return the page of the study file."""
     from baldur.study import study_schema
-    from baldur.study.template import TEMPLATE
+    from baldur.study.toml_file import template
 
     schema = study_schema()
     known = schema["$defs"]
@@ -131,7 +131,7 @@ def study_file():
             kind = section["properties"]["kind"]["const"]
             parts += [f'### kind = "{kind}"', _sentence(section), _keys_of(section)]
     parts += ["## [[models]]", _sentence(known["ModelEntry"]), _keys_of(known["ModelEntry"])]
-    parts += ["## The file that baldur init writes", f"```toml\n{TEMPLATE}\n```"]
+    parts += ["## The file that baldur init writes", f"```toml\n{template()}\n```"]
     return "\n\n".join(parts)
 
 

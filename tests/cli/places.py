@@ -15,7 +15,7 @@ from baldur.core.atomic_io import LOCK
 from baldur.evaluation.result_files import RESULT_FILES
 from baldur.exceptions import UnfinishedError
 from baldur.study import evaluate_study, load_study
-from baldur.study.output_folder import MARK
+from baldur.study.results_folder import MARK
 
 
 def results(folder):

@@ -17,8 +17,7 @@ from baldur.cli.screen import Screen, _interval, _p
 from baldur.core.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.evaluation import Progress
 from baldur.study import load_study, study_schema
-from baldur.study.template import TEMPLATE
-from baldur.study.toml_file import toml_text
+from baldur.study.toml_file import template, toml_text
 from cli.conftest import fitting
 
 COMMANDS = ["init", "evaluate", "fit", "predict", "report", "demo", "models", "simulate"]
@@ -93,7 +92,7 @@ def test_init_gives_editors_a_schema(call, tmp_path):
     code, out, _ = call("init", "--schema")
     assert code == 0
     assert json.loads(out) == schema
-    assert set(tomllib.loads(TEMPLATE)) <= set(schema["properties"])
+    assert set(tomllib.loads(template())) <= set(schema["properties"])
 
 
 def test_the_documentation_names_every_key_of_a_study_file():

@@ -8,7 +8,7 @@ import pytest
 
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
-from baldur.inference.ensemble_members import MEMBERS
+from baldur.inference.ensemble import MEMBERS
 
 N = 80
 QUICK = {"members": ("pooled",)}

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
-from baldur.inference.ensemble_members import MEMBERS, SCREENED
+from baldur.inference.ensemble import MEMBERS, SCREENED
 from inference.problems import few_repeats  # noqa: F401
 from preparation.literal import linear
 

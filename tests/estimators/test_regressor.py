@@ -8,7 +8,7 @@ from scipy.stats import norm
 from baldur import BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning
-from baldur.inference.ensemble_members import MEMBERS
+from baldur.inference.ensemble import MEMBERS
 from baldur.inference.inner_folds import inner_folds
 from preparation.literal import linear
 

@@ -12,19 +12,14 @@ from baldur import BaldurClassifier, MultiView
 from baldur.baselines import BASELINES
 from baldur.baselines.plain import SideBySideClassifier
 from baldur.datasets import make_multiview
-from baldur.evaluation import (
-    MultilabelResult,
-    learning_curve,
-    nested_cv,
-)
+from baldur.evaluation import NestedResult, learning_curve, nested_cv
 from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.evaluation.design import Design, open_comparison
+from baldur.evaluation.design import Design, open_comparison, read_label_matrix
 from baldur.evaluation.jobs import permute_labels
-from baldur.evaluation.label_matrix import read_label_matrix
 from baldur.evaluation.metric_table import compare_pairs
-from baldur.evaluation.multilabel import ONE_AT_A_TIME
 from baldur.evaluation.nested import fit_all_rows
 from baldur.evaluation.preview import preview
+from baldur.evaluation.result import ONE_AT_A_TIME
 from baldur.evaluation.splits import FoldPlan, label_strata
 from baldur.exceptions import InputError, UnfinishedError
 
@@ -49,6 +44,12 @@ def make_cohort(n=90):
     score = sim.data.view("clinic").read()[:, :2] @ rng.normal(size=(2, 3))
     Y = (score + rng.normal(size=(n, 3)) > [0.0, 0.6, -0.6]).astype(int)
     return sim.data, pd.DataFrame(Y, columns=NAMES, index=sim.data.sample_ids)
+
+
+def average(result):
+    """The rows of the mean over outcomes."""
+    table = result.table()
+    return table[table["outcome"] == "*"].drop(columns="outcome").reset_index(drop=True)
 
 
 def models():
@@ -78,8 +79,21 @@ def split(cohort):
 # -- the results of single outcomes ----------------------------------------------------------
 
 
+def test_long_tables_have_the_rows_of_every_outcome(result):
+    for name in ("predictions", "selection", "settings"):
+        table = getattr(result, name)
+        assert table.columns[0] == "outcome"
+        for outcome in NAMES:
+            part = table[table["outcome"] == outcome].drop(columns="outcome")
+            pd.testing.assert_frame_equal(
+                part.reset_index(drop=True), getattr(result[outcome], name), check_dtype=False
+            )
+    assert set(result.weights()["outcome"]) == set(NAMES)
+    assert list(result.stability()) == NAMES
+
+
 def test_every_outcome_has_an_ordinary_result(result):
-    assert isinstance(result, MultilabelResult)
+    assert isinstance(result, NestedResult)
     assert list(result.results) == NAMES
     for name in NAMES:
         one = result[name]
@@ -146,7 +160,7 @@ def test_the_order_of_outcomes_changes_nothing(cohort, split):
     assert other.outcomes == NAMES[::-1]
     for name in NAMES:
         pd.testing.assert_frame_equal(one[name].predictions, other[name].predictions)
-    pd.testing.assert_frame_equal(one.average(), other.average())
+    pd.testing.assert_frame_equal(average(one), average(other))
 
 
 # -- the mean over outcomes -------------------------------------------------------------------
@@ -177,7 +191,7 @@ def test_the_interval_of_the_mean_is_that_of_people_with_all_their_outcomes(resu
         draws[0].units,
         draws[0].level,
     )
-    row = result.average().set_index("model").loc["ridge"]
+    row = average(result).set_index("model").loc["ridge"]
     low, high = mean.interval("logit")
     assert_allclose([row["brier_low"], row["brier_high"]], [low, high])
     assert mean.error() < np.mean([d.error() for d in draws])
@@ -187,7 +201,7 @@ def test_the_interval_of_the_mean_is_that_of_people_with_all_their_outcomes(resu
 
 def test_a_perfect_outcome_widens_the_interval_of_the_mean(result):
     """Recall of exactly 0 or 1 has no spread over resamples; it is not taken as certain."""
-    row = result.average().set_index("model").loc["prior"]
+    row = average(result).set_index("model").loc["prior"]
     assert row["recall_low"] < row["recall_pooled"] < row["recall_high"]
 
 
@@ -202,13 +216,13 @@ def test_the_mean_of_perfect_outcomes_has_the_mean_of_their_intervals():
 
 
 def test_differences_and_tests_are_those_of_the_mean(result):
-    differences = result.differences(["auc"]).set_index(["model_a", "model_b"])
-    mean = result.average().set_index("model")["auc_pooled"]
+    differences = result.evaluation(metrics=["auc"]).differences.set_index(["model_a", "model_b"])
+    mean = average(result).set_index("model")["auc_pooled"]
     assert differences.loc[("BALDUR", "ridge"), "difference"] == pytest.approx(
         mean["BALDUR"] - mean["ridge"]
     )
     tests = result.compare().set_index(["model_a", "model_b"])
-    folds = result.average().set_index("model")["auc"]
+    folds = average(result).set_index("model")["auc"]
     assert tests.loc[("BALDUR", "ridge"), "difference"] == pytest.approx(
         folds["BALDUR"] - folds["ridge"]
     )
@@ -245,7 +259,7 @@ def test_a_model_that_fails_for_one_outcome_has_no_mean(result):
     assert "too many cases" in result.failures["fails"]
     assert "fails" not in result["fall"].failures
     assert "fails" in result.format()
-    mean = result.average().set_index("model").loc["fails"]
+    mean = average(result).set_index("model").loc["fails"]
     assert np.isnan(mean["auc_pooled"])
 
 

@@ -6,8 +6,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from baldur.inference import inner_folds
 from baldur.inference.design import ColumnDesign, GramDesign
-from baldur.inference.inner_folds import FoldBatch, gather_data
-from baldur.inference.screening import Problem
+from baldur.inference.inner_folds import FoldBatch, Problem, gather_data
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
 from model.problems import as_view

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from baldur.inference.credible_sets import credible_sets
-from baldur.inference.ensemble_members import fit_ensemble
-from baldur.inference.screening import Problem
+from baldur.inference.ensemble import fit_ensemble
+from baldur.inference.inner_folds import Problem
+from baldur.inference.selection import credible_sets
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.posterior import INTERCEPT_VAR
 from inference.problems import on_all_rows

@@ -5,10 +5,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from baldur.inference.design import ColumnDesign, GramDesign, predict_rows
-from baldur.inference.gaussians import gather
-from baldur.inference.inner_folds import gather_data
-from baldur.inference.screening import candidates
+from baldur.inference.design import ColumnDesign, GramDesign, gather, predict_rows
+from baldur.inference.inner_folds import candidates, gather_data
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior, SamplePosterior
 from inference.problems import gathered, make_problem, unequal_folds

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from baldur.inference.ensemble_members import (
+from baldur.inference.ensemble import (
     MEMBERS,
     NEGLIGIBLE,
     Designs,
+    first_views,
     fit_ensemble,
     held_moments,
-    mixture,
+    restricted,
+    view_moments,
 )
-from baldur.inference.inner_folds import FoldBatch
-from baldur.inference.path_search import first_views, restricted, view_moments
-from baldur.inference.predictive import calibrated_moments, shrinkage
-from baldur.inference.screening import Problem
+from baldur.inference.inner_folds import FoldBatch, Problem
+from baldur.inference.predictive import calibrated_moments, mixture, shrinkage
 from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking
 from inference.problems import gathered, make_problem, on_all_rows, unequal_folds

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit
 
 from baldur.inference.dense_members import fit_pooled
-from baldur.inference.ensemble_members import mixture
+from baldur.inference.predictive import mixture
 from baldur.model.likelihood import LogisticLikelihood, logistic_rates
 from baldur.model.posterior import with_ones
 from inference import exact_sampler as exact

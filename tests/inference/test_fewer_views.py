@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from baldur.inference.ensemble_members import Designs, fit_ensemble, held_moments
-from baldur.inference.path_search import first_views, moments_by_views, restricted
+from baldur.inference.ensemble import (
+    Designs,
+    first_views,
+    fit_ensemble,
+    held_moments,
+    moments_by_views,
+    restricted,
+)
 from baldur.model.posterior import leading_squares, triangle_squares
 from inference.problems import gathered, make_problem, unequal_folds
 

@@ -13,17 +13,16 @@ from threadpoolctl import threadpool_info
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.core.threads import MANY_SAMPLES, few_blas_threads
 from baldur.exceptions import NotConvergedWarning
-from baldur.inference import fit_context, screening
-from baldur.inference.ensemble_members import MEMBERS, SCREENED
-from baldur.inference.final_predictor import submodel_predictor, whole_view_predictor
+from baldur.inference import fit_context, inner_folds
+from baldur.inference.ensemble import MEMBERS, SCREENED
 from baldur.inference.fit import FitResult, fit_default, score_path
 from baldur.inference.fit_context import FitContext
-from baldur.inference.gaussians import KernelGaussian, WeightGaussian
-from baldur.inference.inner_folds import folds_at_once, gather_data
+from baldur.inference.inner_folds import Problem, folds_at_once, gather_data
 from baldur.inference.predictive import probabilities
-from baldur.inference.screening import Problem
+from baldur.inference.predictor import KernelGaussian, WeightGaussian
 from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking
+from baldur.inference.submodels import submodel_predictor, whole_view_predictor
 from inference.problems import few_repeats, gathered, make_problem  # noqa: F401
 from model.problems import as_view
 
@@ -169,10 +168,10 @@ def test_without_a_selecting_member_every_feature_is_included(task):
 @pytest.mark.parametrize("task", ["binary", "regression"])
 def test_wide_views_are_screened_and_nothing_else_changes(monkeypatch, task):
     """Fewer candidates than features and more features than samples: still one posterior."""
-    monkeypatch.setattr(screening, "CANDIDATES", 30)
-    monkeypatch.setattr(screening, "PER_VIEW", 4)
+    monkeypatch.setattr(inner_folds, "CANDIDATES", 30)
+    monkeypatch.setattr(inner_folds, "PER_VIEW", 4)
     problem, folds = make_problem(task, N=48, sizes=(5, 90), absent=True)
-    (index,), _ = screening.candidates(problem, [np.arange(48)])
+    (index,), _ = inner_folds.candidates(problem, [np.arange(48)])
     assert 30 <= sum(map(len, index)) <= 38
     for margin in (0.0, 0.1):
         result = fit_default(problem, folds, margin=margin, max_iter=60)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import r2_score, roc_auc_score
 
-from baldur.inference.stacking import accuracies, accuracy_interval, auc, r2
+from baldur.inference.selection import accuracies, accuracy_interval, auc, r2
 
 RNG = np.random.default_rng(0)
 N = 150

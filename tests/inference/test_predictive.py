@@ -5,9 +5,9 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from baldur.inference.ensemble_members import mixture
 from baldur.inference.predictive import (
     integrate_left_out,
+    mixture,
     pooled_weights,
     probabilities,
     score_and_slopes,

@@ -5,14 +5,16 @@ import pickle
 import numpy as np
 import pytest
 
-from baldur.inference.design import GramDesign
-from baldur.inference.gaussians import (
+from baldur.inference.design import GramDesign, gather
+from baldur.inference.predictor import (
+    Calibration,
     KernelGaussian,
+    Predictor,
     WeightGaussian,
-    gather,
+    mean_squares,
+    pool,
     squared_lengths,
 )
-from baldur.inference.predictor import Calibration, Predictor, mean_squares, pool
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import INTERCEPT_VAR, sample_posterior, weighted_gram, with_ones
 from model.problems import make_views

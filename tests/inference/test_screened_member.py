@@ -5,10 +5,10 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.datasets import make_adni_like, make_multiview
-from baldur.inference import screening as screened_member
+from baldur.inference import dense_members
+from baldur.inference.dense_members import LEAST, fit_screened, marginal_associations
 from baldur.inference.design import ColumnDesign
-from baldur.inference.ensemble_members import SCREENED, Designs, fit_ensemble
-from baldur.inference.screening import LEAST, fit_screened, marginal_associations
+from baldur.inference.ensemble import SCREENED, Designs, fit_ensemble
 from baldur.model.likelihood import residual
 from inference.problems import few_repeats, gathered, make_problem, unequal_folds  # noqa: F401
 
@@ -76,7 +76,7 @@ def test_the_order_of_columns_changes_nothing(task):
 @pytest.mark.parametrize("size", [12, 20])
 def test_the_start_changes_nothing(task, absent, size, monkeypatch):
     """The fixed point is the same from the smaller member and from the uninformed start."""
-    monkeypatch.setattr(screened_member, "TOLERANCE", 1e-8)
+    monkeypatch.setattr(dense_members, "SCREENED_TOLERANCE", 1e-8)
     _, _, _data, batch = case_of(task, absent)
     likelihood, lacking = batch.likelihood(), batch.absent()
     design = batch.candidate_design()

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from baldur.inference import screening
-from baldur.inference.screening import (
+from baldur.inference import inner_folds
+from baldur.inference.inner_folds import (
     best_everywhere,
     best_features,
     candidates,
@@ -19,8 +19,8 @@ TASKS = ["binary", "multiclass", "multilabel", "regression"]
 @pytest.mark.parametrize("task", TASKS)
 def test_candidates_have_the_largest_literal_projections(monkeypatch, task):
     """Of every set of training rows, in one pass, from these rows alone."""
-    monkeypatch.setattr(screening, "CANDIDATES", 9)
-    monkeypatch.setattr(screening, "PER_VIEW", 0)
+    monkeypatch.setattr(inner_folds, "CANDIDATES", 9)
+    monkeypatch.setattr(inner_folds, "PER_VIEW", 0)
     problem, folds = make_problem(task, N=18, absent=True)
     T = problem.T
     fits = [rows for rows, _ in folds]
@@ -42,7 +42,7 @@ def test_candidates_have_the_largest_literal_projections(monkeypatch, task):
 def test_all_features_are_candidates_where_they_are_few(monkeypatch):
     problem, folds = make_problem(N=48, sizes=(5, 20))
     for limit in (25, 3):  # no more than the limit; or no more than the samples
-        monkeypatch.setattr(screening, "CANDIDATES", limit)
+        monkeypatch.setattr(inner_folds, "CANDIDATES", limit)
         for index in candidates(problem, [rows for rows, _ in folds])[0]:
             assert [i.tolist() for i in index] == [list(range(5)), list(range(20))]
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from baldur.estimators.summary import against_base_rate
 from baldur.inference.predictive import integrate_left_out, score_and_slopes
 from baldur.inference.selection import (
     A_LITTLE,
@@ -13,7 +14,6 @@ from baldur.inference.selection import (
     RESAMPLES,
     Gap,
     Scores,
-    against_base_rate,
     mean_losses,
     paired_gap,
     score_submodels,

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.core.state import Sizes, read_state, write_state
-from baldur.inference.gaussians import WeightGaussian
-from baldur.inference.predictor import Predictor, SharedFactors
+from baldur.inference.predictor import Predictor, SharedFactors, WeightGaussian
 from baldur.inference.shared_factors import (
     principal_directions,
     rank_moments,

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baldur.inference import path_search
-from baldur.inference.ensemble_members import MEMBERS, fit_ensemble, mixture, over_candidates
-from baldur.inference.path_search import COLLINEAR, correlation_noise, search, view_moments
+from baldur.inference.ensemble import MEMBERS, fit_ensemble, over_candidates, view_moments
+from baldur.inference.path_search import COLLINEAR, correlation_noise, search
+from baldur.inference.predictive import mixture
 from baldur.inference.stacking import Stacking
 from baldur.inference.submodel_path import (
     make_path,
@@ -588,7 +589,7 @@ def test_columns_without_variance_take_no_place_in_the_search():
     allowed[:, :100] = 0.0
     with np.errstate(all="raise"):
         chosen, used = path_search._most_promising(
-            agree, left, np.zeros_like(left), None, allowed, None, None
+            agree, left, np.zeros_like(left), np.arange(L)[None], allowed, allowed < 0, None
         )
     gain = agree[0, 0] ** 2 * (left[0, 0] > 0)
     best = np.argsort(-gain)[: path_search.SEARCHED]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from baldur.core.escape import csv_text
 from baldur.core.limits import ReadLimits
-from baldur.core.spreadsheet import csv_text
 from baldur.exceptions import InputError
 from baldur.io import read_table, read_text_table
 from baldur.io.delimited import read_delimited

@@ -20,7 +20,7 @@ from baldur.baselines import BASELINES
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import read_fam, read_plink
 from baldur.preparation import Preparation
-from baldur.preparation.column_filters import VariantFilter
+from baldur.preparation.steps import VariantFilter
 from shared_cohorts import load_shared
 
 bed_reader = pytest.importorskip("bed_reader")

@@ -13,7 +13,7 @@ from baldur.exceptions import InputError
 from baldur.io import align, read_view
 from baldur.io.view_sections import READERS, MudataView, NiftiView, PlinkView, TableView, view_steps
 from baldur.preparation.categories import CategoryEncoder
-from baldur.preparation.column_filters import VariantFilter, VoxelMask
+from baldur.preparation.steps import VariantFilter, VoxelMask
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from baldur.inference.design import ColumnDesign
-from baldur.inference.gaussians import gather
-from baldur.inference.screening import Problem
+from baldur.inference.design import ColumnDesign, gather
+from baldur.inference.inner_folds import Problem
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
 from baldur.views.prepared_view import PreparedView

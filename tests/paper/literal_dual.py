@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from baldur.paper import updates
-from baldur.paper.weights import Spectrum, hold
+from baldur.paper.weights import Spectrum
 
 LITERAL_RANK_TOLERANCE = 1e-11
 """Directions of X~ X~^T below this share of the largest are left out of q(A)."""
@@ -64,7 +64,7 @@ def use_literal_dual(monkeypatch):
         if data.spaces[m] != "dual":
             return restored(data, m, gamma, selected)
         index, view = np.flatnonzero(selected), data.views[m]
-        hold(view, index)
+        view.hold(index)
         return spectrum_literal(view, index, gamma, data.weight, data.relevance[m])
 
     monkeypatch.setattr(updates, "build_spectrum", build_spectrum)

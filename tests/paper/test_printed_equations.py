@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from baldur.paper.bound import bound
-from baldur.paper.latent import update_precision, update_v, update_z
-from baldur.paper.result import latent_moments, predict_meanfield
+from baldur.paper.predictor import latent_moments, predict_meanfield
 from baldur.paper.run import run_meanfield
+from baldur.paper.state import GammaPosterior
 from baldur.paper.updates import MODEL_UPDATES
-from paper.meanfield.problems import make_problem, random_state
+from paper.meanfield.problems import cells, make_problem, prepared, random_state
 
 
 def printed_y(state, data):
@@ -28,7 +28,8 @@ def printed_z(state, data):
     """<V^T V> = V^T V + Sigma_V, as in the authors' script; the paper does not expand it."""
     tau, psi = float(state.tau.mean[0]), float(state.psi.mean[0])
     moment = state.V.T @ state.V + state.V_cov
-    Z, cov = update_z(state.explained, state.Y, state.b, state.V, moment, tau, psi)
+    cov = np.linalg.inv(tau * np.eye(state.n_factors) + psi * moment)
+    Z = (tau * state.explained + psi * (state.Y - state.b) @ state.V) @ cov
     return replace(state, Z=Z, Z_cov=cov)
 
 
@@ -36,14 +37,17 @@ def printed_v(state, data):
     """<Z^T Z> = Z^T Z + Sigma_Z, as in the authors' script; the paper does not expand it."""
     moment = state.Z.T @ state.Z + state.Z_cov
     omega, psi = state.omega.mean, float(state.psi.mean[0])
-    V, cov = update_v(state.Z, moment, state.Y, state.b, omega, psi, data.weight)
+    cov = np.linalg.inv(np.diag(omega) + psi * moment)
+    V = psi * (state.Y - state.b).T @ (data.weight[:, None] * state.Z) @ cov
     return replace(state, V=V, V_cov=cov)
 
 
 def printed_tau(state, data):
     """The rate of tau without tr(X^T X Sigma_wk)."""
     residual = np.sum((state.Z - state.explained) ** 2) + data.n * np.trace(state.Z_cov)
-    return replace(state, tau=update_precision(data.priors.tau, data.n * state.n_factors, residual))
+    shape, rate = data.priors.tau
+    rate = np.array([rate + residual / 2])
+    return replace(state, tau=GammaPosterior(shape + data.n * state.n_factors / 2, rate))
 
 
 COSTS = {
@@ -80,7 +84,7 @@ def test_what_the_other_forms_do_is_what_the_page_says():
 
 def test_the_printed_predictive_variance_leaves_out_the_weights():
     data = make_problem(N=60, sizes=(5, 40), seed=1)
-    X, T = [view.X for view in data.views], data.T
+    X, T = prepared([cells(view) for view in data.views]), data.T
     result = run_meanfield(X, T, task="classification", n_factors=1, max_iter=8, prune=False)
     _, var = predict_meanfield(result, X)
     _, weights = latent_moments(result, X)

@@ -14,7 +14,7 @@ from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.inference import inner_folds
 from baldur.paper import PaperClassifier
-from baldur.study.write_results import write_results
+from baldur.study.results_folder import write_results
 
 pytest.importorskip("matplotlib")
 

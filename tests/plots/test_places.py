@@ -12,7 +12,7 @@ from baldur.baselines import ElasticNetLogisticClassifier
 from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError
 from baldur.plots import BrainDisplay, ManhattanDisplay
-from baldur.study.write_results import write_results
+from baldur.study.results_folder import write_results
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from baldur.evaluation import nested_cv
 from baldur.evaluation.models import Model
 from baldur.inference import inner_folds
 from baldur.report import report_folder, report_model
-from baldur.study.write_results import write_results
+from baldur.study.results_folder import write_results
 from report.browser import Browser
 
 NASTY = [

@@ -31,7 +31,7 @@ from baldur.report.evidence import (
 )
 from baldur.report.pages import make_page
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
-from baldur.study.write_results import write_results
+from baldur.study.results_folder import write_results
 from evaluation import spies
 
 NAN, INF, TINY = math.nan, math.inf, 1e-9

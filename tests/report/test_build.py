@@ -1,5 +1,8 @@
 """Making the page: where it goes, the same bytes, and what is said without its libraries."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -10,7 +13,7 @@ from baldur.evaluation.result_files import INDEX, REPORT
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report import report_folder, report_result
 from baldur.saving import save
-from baldur.study.write_results import write_results
+from baldur.study.results_folder import write_results
 
 
 def test_the_command_writes_the_page_and_says_where(folder, model, tmp_path):
@@ -83,3 +86,16 @@ def test_a_page_uses_the_resamples_of_the_results(result, tmp_path, monkeypatch)
     assert len(draws) == 0
     report_folder(tmp_path, tmp_path / "folder.html")
     assert len(draws) == 1
+
+
+def test_a_page_of_results_needs_no_estimators(folder, tmp_path):
+    """What fits and judges models is slow to import, and a finished study does not need it."""
+    arguments = ["report", str(folder), "--out", str(tmp_path / "page.html")]
+    code = (
+        "import sys; from baldur.cli import app; app(sys.argv[1:], standalone_mode=False); "
+        "print(sorted({'sklearn', 'scipy.stats', 'baldur.baselines'} & {*sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -12,7 +12,7 @@ from baldur.evaluation import nested_cv
 from baldur.evaluation.results import outcome_folders
 from baldur.exceptions import InputError
 from baldur.report import report_folder
-from baldur.study.write_results import write_results
+from baldur.study.results_folder import write_results
 from report.conftest import NASTY, small_data
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

@@ -19,16 +19,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from baldur.core.state import read_state, write_state
 from baldur.exceptions import BaldurError
 from baldur.saving import SavedModel, limits
+from baldur.saving.folder import describe
 from baldur.saving.folder_files import identity_of
-from baldur.saving.model_files import (
+from baldur.saving.state_files import (
     checksum,
-    describe,
     pack_arrays,
+    pack_tree,
     read_json,
     unpack_arrays,
+    unpack_tree,
     write_json,
 )
-from baldur.saving.state_tree import pack_tree, unpack_tree
 
 
 def read_tree(folder):

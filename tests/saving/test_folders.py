@@ -17,7 +17,7 @@ from baldur.core import atomic_io
 from baldur.exceptions import InputError, OutputError
 from baldur.saving import limits
 from baldur.saving.folder_files import check_place, read_folder, write_folder
-from baldur.saving.layout import DATA_FILES, PRINTED
+from baldur.saving.limits import DATA_FILES, PRINTED
 from faults import StoppedError, stopped_after
 
 MOST = 1 << 20
@@ -268,10 +268,10 @@ def test_files_that_are_too_large_are_refused_before_they_are_read(tmp_path, nam
 def test_a_lack_of_memory_is_an_error_of_ours(tmp_path, monkeypatch):
     folder = write(tmp_path / "model", "good")
 
-    def broken(*_):
+    def broken(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("baldur.saving.folder_files.read_open", broken)
+    monkeypatch.setattr("baldur.saving.folder_files.os.fdopen", broken)
     with pytest.raises(InputError, match="more than there is memory for"):
         read_folder(folder, MOST)
 

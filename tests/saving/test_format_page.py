@@ -10,8 +10,7 @@ from baldur.core.dataframe_state import dataframe_state
 from baldur.core.state import write_state
 from baldur.preparation import Preparation
 from baldur.saving import SavedModel, limits
-from baldur.saving.estimator_state import ESTIMATORS, attributes_of
-from baldur.saving.setting_state import settings_state
+from baldur.saving.estimator_state import ESTIMATORS, attributes_of, settings_state
 from preparation.test_state import STEPS
 from preparation.test_state import cohort as steps_cohort
 from saving.models import MODELS, fitted
@@ -81,8 +80,8 @@ def test_every_kind_on_the_page_is_known():
 
 def test_every_fitted_attribute_is_on_the_page():
     known = set()
-    for kind, about in ESTIMATORS.items():
-        for task in about.tasks:
+    for kind, (_, tasks) in ESTIMATORS.items():
+        for task in tasks:
             known |= set(attributes_of(kind, task))
     assert fields_on_the_page()["Fitted attributes"] == known
 

@@ -7,9 +7,8 @@ import pytest
 
 from baldur.exceptions import InputError
 from baldur.model.likelihood import logistic_rates
-from baldur.saving import scorers as gaussian
-from baldur.saving.card_text import printable
-from baldur.saving.onnx_model import onnx_bytes
+from baldur.saving import printed_model
+from baldur.saving.printed_model import onnx_bytes, printable
 from saving.models import MODELS, fitted, rows_for
 
 pytest.importorskip("onnx")
@@ -54,7 +53,7 @@ def test_it_is_written_where_told_and_refused_where_it_is_too_large(tmp_path, mo
     path = model.to_onnx(tmp_path / "model.onnx")
     assert path == tmp_path / "model.onnx"
     assert path.read_bytes() == model.to_onnx()
-    monkeypatch.setattr(gaussian, "MAX_NUMBERS", 100)
+    monkeypatch.setattr(printed_model, "MAX_NUMBERS", 100)
     with pytest.raises(InputError, match=r"cannot be exported to ONNX\. A model of 93 features"):
         model.to_onnx()
 

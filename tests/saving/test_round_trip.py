@@ -19,8 +19,8 @@ from baldur.datasets import make_multiview
 from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError, InputWarning
 from baldur.paper import PaperClassifier
+from baldur.saving.estimator_state import read_settings, settings_state
 from baldur.saving.folder import read_manifest
-from baldur.saving.setting_state import read_settings, settings_state
 from baldur.views import MultiView
 from saving.forging import reseal
 from saving.models import MODELS, N, answers, cohort, fitted, rows_for
@@ -140,8 +140,8 @@ def test_training_rows_of_any_storage(storage, tmp_path, monkeypatch):
         }[storage]()
     X = MultiView({"snps": matrix, "age": rng.normal(size=(60, 1))})
     train = rng.permutation(60)[:40]
-    monkeypatch.setattr("baldur.inference.screening.CANDIDATES", 5)
-    monkeypatch.setattr("baldur.inference.screening.PER_VIEW", 5)
+    monkeypatch.setattr("baldur.inference.inner_folds.CANDIDATES", 5)
+    monkeypatch.setattr("baldur.inference.inner_folds.PER_VIEW", 5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = baldur.BaldurClassifier(members=("pooled",), margin=0.0).fit(X[train], y[train])

@@ -11,12 +11,10 @@ import pytest
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.model.likelihood import logistic_rates, probit_mixture
-from baldur.saving import layout
-from baldur.saving import scorers as gaussian
+from baldur.saving import limits, printed_model
 from baldur.saving.card import make_card, scorer
-from baldur.saving.card_text import printable
+from baldur.saving.printed_model import printable, r_code
 from baldur.saving.score import predict
-from baldur.saving.scorers import r_code
 from saving.models import MODELS, N, cohort, fitted, rows_for
 
 PRINTED = list(MODELS)
@@ -181,7 +179,7 @@ def test_the_card_says_what_matters(tmp_path):
         not_for="Children",
         classes=["well", "<b>ill</b>"],
     )
-    assert {f.name for f in tmp_path.iterdir()} == set(layout.PRINTED)
+    assert {f.name for f in tmp_path.iterdir()} == set(limits.PRINTED)
     text = (tmp_path / "card.md").read_text()
     assert str(card) == text
     for said in ("| auc | 0.81 | 0.7 to 0.9 |", "Children", "must not be used", "(intercept)",
@@ -215,7 +213,7 @@ def test_the_card_says_what_matters(tmp_path):
 
 
 def test_models_that_cannot_be_printed_say_so(monkeypatch):
-    monkeypatch.setattr(gaussian, "MAX_NUMBERS", 100)
+    monkeypatch.setattr(printed_model, "MAX_NUMBERS", 100)
     card = fitted("dense, Grams").card()
     assert card.model is None
     assert "not printed" in card.markdown

@@ -17,8 +17,15 @@ from baldur.exceptions import InputError, StudyError
 from baldur.study import check_study, evaluate_study, load_study
 from baldur.study.comparison import open_study
 from baldur.study.data import read_study
-from baldur.study.data_checks import LIMIT, RowHashes, dated, sentinel_cells
-from baldur.study.people_checks import constant_columns, copying_classes, copying_numbers
+from baldur.study.data_checks import (
+    LIMIT,
+    RowHashes,
+    constant_columns,
+    copying_classes,
+    copying_numbers,
+    dated,
+    sentinel_cells,
+)
 from baldur.views.encode import decimal_commas
 
 

@@ -22,7 +22,7 @@ from baldur import plots
 from baldur.cli import app
 from baldur.exceptions import InputError
 from baldur.saving import load
-from baldur.saving.scorers import r_code
+from baldur.saving.printed_model import r_code
 from baldur.study import fit_study, load_study
 from baldur.study.new_samples import read_new_samples
 from baldur.study.toml_file import toml_text

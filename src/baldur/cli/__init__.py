@@ -4,10 +4,8 @@ In: the arguments of the command line. Out: files that the called functions writ
 screen, and an exit code that is not 0 where something failed.
 
 - `app`: the command itself, with ``init``, ``models`` and ``simulate``, and how it ends.
-- `study_commands`: ``evaluate``, ``report`` and ``demo``, which concern a whole study.
-- `model_commands`: ``fit``, ``predict`` and ``validate``, which concern a saved model.
-- `reproduce_command`: ``reproduce``, the paper's two studies.
-- `options`: arguments that several commands share.
+- `commands`: ``evaluate``, ``report``, ``demo`` and ``reproduce``, which concern a whole study, and
+  ``fit``, ``predict`` and ``validate``, which concern a saved model.
 - `screen`: progress with the time left, notes, and the table of results.
 
 It computes nothing itself. It may import every other part, and no part imports it. The numerics

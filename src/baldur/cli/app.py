@@ -18,9 +18,8 @@ from typing import Annotated
 import typer
 
 import baldur
-from baldur.cli.model_commands import fit, predict, validate
+from baldur.cli.commands import demo, evaluate, fit, predict, report, reproduce, validate
 from baldur.cli.screen import Screen
-from baldur.cli.study_commands import demo, evaluate, report, reproduce
 from baldur.core.escape import printable
 from baldur.exceptions import BaldurError, InputError
 
@@ -64,7 +63,7 @@ def init(
     """Write a commented study file to fill in, and the JSON schema that editors use for it."""
     from baldur.core.atomic_io import write_atomically
     from baldur.study import study_schema
-    from baldur.study.template import TEMPLATE
+    from baldur.study.toml_file import template
 
     schema_text = json.dumps(study_schema(), indent=1) + "\n"
     if schema:
@@ -78,7 +77,7 @@ def init(
         raise InputError(f"{path.parent} is not a folder; create it first.")
     beside = path.with_name(f"{path.stem}.schema.json")
     write_atomically(beside, schema_text.encode())
-    write_atomically(path, f"#:schema {beside.name}\n{TEMPLATE}".encode())
+    write_atomically(path, f"#:schema {beside.name}\n{template()}".encode())
     typer.echo(
         f"Wrote {path}. Fill it in, check it with: baldur evaluate {path} --check\n"
         f"Then run it with: baldur evaluate {path}"

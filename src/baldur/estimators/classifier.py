@@ -19,7 +19,7 @@ from baldur.estimators.targets import (
     log_odds,
     read_labels,
 )
-from baldur.inference.ensemble_members import MEMBERS
+from baldur.inference.ensemble import MEMBERS
 from baldur.inference.predictive import Task
 from baldur.views.labels import positive_weights
 from baldur.views.prepared_view import PreparedView

@@ -21,15 +21,14 @@ from baldur.estimators.parameters import (
     is_number_of_features,
     required_columns,
 )
+from baldur.estimators.summary import against_base_rate
 from baldur.exceptions import InputError, NoSignalWarning
 from baldur.inference.fit import FitResult, fit_default
-from baldur.inference.inner_folds import inner_folds
-from baldur.inference.per_view import StoredPath
+from baldur.inference.inner_folds import Problem, inner_folds
 from baldur.inference.predictive import Task
-from baldur.inference.screening import Problem
-from baldur.inference.selection import CONFIDENT, against_base_rate
+from baldur.inference.selection import CONFIDENT
 from baldur.inference.submodel_path import Entering
-from baldur.inference.submodels import Submodel, largest_within
+from baldur.inference.submodels import StoredPath, Submodel, largest_within
 from baldur.preparation import Preparation
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView
@@ -327,7 +326,8 @@ class DefaultFit:
                 f"submodel({asked}): the submodel path of this fit begins with {seen}, fewer than "
                 f"were asked for. Ask for at most so many, or fit again with n_features={asked}."
             )
-        return stored.submodel(most, row)
+        submodel, _, record = stored.submodel(most, row)
+        return submodel, record
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without cells of training samples that only `submodel` needs."""

@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from baldur.core.parameters import NON_NEGATIVE, Constraint, is_number, is_one_of
 from baldur.core.types import Index, IntArray
 from baldur.exceptions import InputError
-from baldur.inference.ensemble_members import MEMBERS
-from baldur.inference.entry_costs import EntryCosts
-from baldur.inference.screening import with_their_groups
+from baldur.inference.ensemble import MEMBERS
+from baldur.inference.inner_folds import with_their_groups
+from baldur.inference.path_search import EntryCosts
 
 
 def _is_count(value: Any) -> bool:

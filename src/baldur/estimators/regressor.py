@@ -18,7 +18,7 @@ from baldur.estimators.targets import (
     check_level,
     read_outcomes,
 )
-from baldur.inference.ensemble_members import MEMBERS
+from baldur.inference.ensemble import MEMBERS
 from baldur.inference.predictive import Task
 
 

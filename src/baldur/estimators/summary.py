@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from baldur.inference.selection import against_base_rate
-from baldur.views.container import MultiView
+if TYPE_CHECKING:
+    from baldur.views.container import MultiView
 
 FEW = (1, 2, 3, 5, 10, 20)
 """Numbers of features whose held-out figures are shown."""
@@ -375,3 +375,9 @@ def results_html(model: Any) -> str:
         more = len(summary) - len(shown)
         lines.append(f"<p>{more:,} more rows are in <code>model.summary()</code>.</p>")
     return f'<div class="baldur-results">{"".join(lines)}</div>'
+
+
+def against_base_rate(errors: float) -> str:
+    """Return in words how many standard errors a model is better, or worse, than the base rate."""
+    than = "better" if errors >= 0 else "worse"
+    return f"{abs(errors):.1f} standard errors {than} than the base rate"

@@ -1,8 +1,8 @@
 """Evaluation: compare models by nested cross-validation, and judge held-out predictions.
 
 In: models, data and labels. `nested_cv` checks them and runs the comparison.
-Out: a `NestedResult`, from which all tables are computed with one bootstrap (for a label matrix a
-`MultilabelResult` with one for each label); or, from a predictions table of any model, an
+Out: a `NestedResult`, from which all tables are computed with one bootstrap (for a label matrix it
+has one for each label, and their mean); or, from a predictions table of any model, an
 `Evaluation`.
 
 `design` has the options of a comparison and `splits` its folds; `run` makes and runs the `jobs`,
@@ -18,36 +18,57 @@ It may import estimators, baselines, preparation and views; never saving, plots,
 ['accuracy', 'balanced_accuracy', 'precision', 'recall', 'f1', 'auc']
 """
 
-from baldur.evaluation.added_value import AddedValue
-from baldur.evaluation.clinical import (
-    Evaluation,
-    calibration_curves,
-    calibration_measures,
-    decision_curves,
-    evaluate_predictions,
-    learning_curves,
-    metric_differences,
-    metric_intervals,
-    net_benefit,
-    subgroup_measures,
-    threshold_measures,
+from typing import TYPE_CHECKING
+
+from baldur.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from baldur.evaluation.clinical import (
+        Evaluation,
+        calibration_curves,
+        calibration_measures,
+        decision_curves,
+        evaluate_predictions,
+        learning_curves,
+        metric_differences,
+        metric_intervals,
+        net_benefit,
+        subgroup_measures,
+        threshold_measures,
+    )
+    from baldur.evaluation.metrics import METRICS
+    from baldur.evaluation.models import Model, SideBySide, known_models, make_model
+    from baldur.evaluation.nested import added_value, learning_curve, nested_cv
+    from baldur.evaluation.result import NestedResult
+    from baldur.evaluation.run import Progress
+    from baldur.evaluation.selected_features import Stability
+    from baldur.evaluation.validation import batch_drift
+    from baldur.evaluation.view_additions import AddedValue
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "view_additions": "AddedValue",
+        "clinical": (
+            "Evaluation calibration_curves calibration_measures decision_curves "
+            "evaluate_predictions learning_curves metric_differences metric_intervals "
+            "net_benefit subgroup_measures threshold_measures"
+        ),
+        "metrics": "METRICS",
+        "models": "Model SideBySide known_models make_model",
+        "nested": "added_value learning_curve nested_cv",
+        "result": "NestedResult",
+        "run": "Progress",
+        "selected_features": "Stability",
+        "validation": "batch_drift",
+    },
 )
-from baldur.evaluation.learning_curve import learning_curve
-from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.models import Model, SideBySide, known_models, make_model
-from baldur.evaluation.multilabel import MultilabelResult
-from baldur.evaluation.nested import added_value, nested_cv
-from baldur.evaluation.result import NestedResult
-from baldur.evaluation.run import Progress
-from baldur.evaluation.selected_features import Stability
-from baldur.evaluation.validation import batch_drift
 
 __all__ = [
     "METRICS",
     "AddedValue",
     "Evaluation",
     "Model",
-    "MultilabelResult",
     "NestedResult",
     "Progress",
     "SideBySide",

@@ -19,6 +19,12 @@ import numpy as np
 
 from baldur.exceptions import InputError
 
+NO_YES = ["no", "yes"]
+"""The classes of every label, the positive one last."""
+
+AVERAGE = "*"
+"""The value of the column outcome for the mean over all outcomes."""
+
 PROBABILITY_FLOOR = 1e-15
 N_BINS = 10
 

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 
 from baldur.core.threads import one_thread
-from baldur.evaluation.added_value import AddedValue, added_value_of, check_view_sets
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.held_out import Resampled
+from baldur.evaluation.clinical.metric_intervals import metric_differences
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.fitted_model import feature_locations, image_grids, selected_correlations
-from baldur.evaluation.formatting import format_table
-from baldur.evaluation.job_results import JobResults, OuterFit
+from baldur.evaluation.formatting import format_heading, format_table
+from baldur.evaluation.jobs import ALL, OuterFit, outcomes_of
 from baldur.evaluation.metric_table import (
+    POOLED,
+    MeanOverOutcomes,
     build_table,
     compare_pairs,
     fold_scores,
+    mean_scores,
     permutation_tests,
     pooled_intervals,
     prediction_notes,
 )
+from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.predictions import (
     few_features_frame,
     few_names_frame,
     participants_frame,
     predictions_frame,
 )
+from baldur.evaluation.run import JobResults, merge_outcomes
 from baldur.evaluation.selected_features import (
     Stability,
     selection_frame,
@@ -41,17 +45,127 @@ from baldur.evaluation.selected_features import (
     weights_frame,
 )
 from baldur.evaluation.splits import Fold
+from baldur.evaluation.view_additions import AddedValue, added_value_of, check_view_sets
+from baldur.exceptions import InputError
 from baldur.preparation.site_effects import COLUMNS
 
+ONE_AT_A_TIME = "fitted to one outcome at a time, with settings selected for each"
+"""Note of models that cannot be fitted to a label matrix."""
 
-class BaseResult(ABC):
-    """Names, folds, tests between models and the page of a comparison.
 
-    `NestedResult` and `MultilabelResult` add the scores: of one outcome, or means over outcomes.
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _by_outcome(method: F) -> F:
+    """Let a method for one outcome also answer for several.
+
+    Tables are put below each other, with the column outcome first; other answers are returned in a
+    dictionary by outcome.
+    """
+    name = method.__name__
+
+    @wraps(method)
+    def answer(self: NestedResult, *arguments: Any, **options: Any) -> Any:
+        if not self.results:
+            return method(self, *arguments, **options)
+        each = {outcome: getattr(one, name) for outcome, one in self.results.items()}
+        each = {k: v(*arguments, **options) if callable(v) else v for k, v in each.items()}
+        if not all(isinstance(table, pd.DataFrame) for table in each.values()):
+            return each
+        return pd.concat(
+            [table.assign(outcome=k)[["outcome", *table.columns]] for k, table in each.items()],
+            ignore_index=True,
+        )
+
+    return cast(F, answer)
+
+
+class NestedResult:
+    """Result of `nested_cv`: predictions, selected features and tables.
+
+    Of several outcomes, ``result["stroke"]`` is the result of the outcome "stroke" (with the
+    classes "no" and "yes"), on the same folds and from the same fits as those of the others. Scores
+    and tests are then those of the mean over outcomes, and long tables have the rows of every
+    outcome, with the column outcome first. What is no table is a dictionary by outcome.
+
+    Attributes
+    ----------
+    comparison : Comparison
+        What was compared: models, data, folds and metrics.
+    jobs : list of JobResults
+        What the jobs gave for each outcome.
+    results : dict of str to NestedResult
+        Result of every outcome; empty for a single one.
+    fits : dict of str to list
+        Fits of every model on the outer folds.
+    failures : dict of str to str
+        Models that failed (for some outcome), with the reason of each.
+    notes : dict of str to list of str
+        Warnings and settings that failed, of every model.
+    permuted : dict of str to list of float
+        Score (mean over outcomes) of every model with each permutation of the labels.
+    no_signal : dict of str to int
+        Folds of a model that showed no evidence of signal on held-out data; the most over the
+        outcomes.
+    classes : list
+        Classes, the positive one last; empty in regression.
+    data : MultiView
+        The samples on which the models were compared.
+    truth : ndarray of shape (n_samples,) or (n_samples, n_outcomes)
+        Class codes or numbers of all samples.
+    n_features : dict of str to int
+        Features of each view, without the reference levels of categories.
+    groups, sites : ndarray of shape (n_samples,) or None
+        Group and site of every sample, where these were given.
+    predictions : DataFrame
+        model, repeat, fold, sample, group and site where given, label, predicted; in classification
+        one column p_<class> per class, and decision scores (score, or score_<class>) where a model
+        has no probabilities; "platt" in the column probability marks those from Platt scaling.
+    selection : DataFrame
+        model, view, feature, class, n_features, frequency, mean_weight (per standard deviation),
+        mean_raw_weight (per unit of the input), sign_agreement, folds. The row
+        of a view with feature "*" stands for all its features.
+    settings : DataFrame
+        model, repeat, fold, setting, value: what the inner folds chose.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import nested_cv
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
+    >>> result.table()[["model", "folds"]]
+                model  folds
+    0  Ridge logistic      2
+    >>> result.predictions.columns.tolist()
+    ['model', 'repeat', 'fold', 'sample', 'label', 'predicted', 'p_0', 'p_1']
     """
 
-    comparison: Comparison  # What was compared: models, data, folds and metrics
-    permuted: dict[str, list[float]]  # Score of every model with each permutation of the labels
+    def __init__(self, comparison: Comparison, jobs: Sequence[JobResults]) -> None:
+        self.comparison, self.jobs = comparison, list(jobs)
+        self.results = {
+            name: NestedResult(comparison.one_outcome(j), jobs[j : j + 1])
+            for j, name in enumerate(comparison.outcomes)
+        }
+        merged = merge_outcomes(comparison, self.jobs) if self.results else self.jobs[0]
+        self.fits, self.failures, self.notes = merged.fits, merged.failures, merged.notes
+        self.permuted, self.no_signal = merged.permuted, merged.no_signal
+        self.classes, self.data, self.truth = comparison.classes, comparison.data, comparison.y
+        self.n_features = comparison.n_features
+        self.groups, self.sites = comparison.plan.groups, comparison.plan.sites
+
+    def __getitem__(self, outcome: str) -> NestedResult:
+        if outcome not in self.results:
+            raise InputError(f"There is no outcome {outcome!r}; there are {self.outcomes}.")
+        return self.results[outcome]
+
+    def __repr__(self) -> str:
+        return self.format("text")
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Names of several outcomes, the columns of the label matrix; empty for a single one."""
+        return list(self.results)
 
     @property
     def models(self) -> list[str]:
@@ -73,20 +187,149 @@ class BaseResult(ABC):
         """The outer folds of the comparison, which all outcomes share."""
         return self.comparison.folds
 
-    @abstractmethod
-    def finished(self) -> Collection[str]:
-        """Return the models that finished every fold."""
+    @property
+    def class_names(self) -> list[str]:
+        """Classes as text, as the columns of the tables name them."""
+        return [str(c) for c in self.classes]
 
-    @abstractmethod
+    @property
+    def weight_classes(self) -> list[str]:
+        """Classes that have weights: the positive of two, each of several, or none ("")."""
+        names = self.class_names
+        return names if len(names) > 2 else names[-1:] or [""]
+
+    def finished(self) -> dict[str, list[OuterFit]]:
+        """Return the fits of the models that finished every fold (for every outcome)."""
+        return {m: self.fits[m] for m in self.models if m not in self.failures}
+
+    @cached_property
+    @_by_outcome
+    def predictions(self) -> pd.DataFrame:
+        """Held-out predictions of every model."""
+        return self.predictions_of(self.finished())
+
+    @cached_property
+    @_by_outcome
+    def selection(self) -> pd.DataFrame:
+        """Selected features of every model over its folds."""
+        return selection_frame(self.finished(), self.data, self.n_features, self.weight_classes)
+
+    @cached_property
+    @_by_outcome
+    def settings(self) -> pd.DataFrame:
+        """Settings that the inner folds chose."""
+        rows = [
+            (model, f.repeat + 1, f.fold + 1, key, value)
+            for model, fits in self.fits.items()
+            for f in fits
+            for key, value in f.setting.items()
+        ]
+        return pd.DataFrame(rows, columns=["model", "repeat", "fold", "setting", "value"])
+
+    def predictions_of(self, fits: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
+        """Return the held-out predictions of some fits, by model, in the form of `predictions`."""
+        return predictions_frame(fits, self.data, self.truth, self.classes, self.groups, self.sites)
+
     def fold_values(self, model: str, metric: str) -> np.ndarray:
-        """Return a metric of one model on the test rows of every outer fold."""
+        """Return a metric of one model (mean over outcomes) on the test rows of every outer fold.
 
-    @abstractmethod
+        Parameters
+        ----------
+        model : str
+            One that finished.
+        metric : str
+
+        Returns
+        -------
+        ndarray of shape (n_folds,)
+        """
+        if self.results:
+            each = [result.fold_values(model, metric) for result in self.results.values()]
+            return np.asarray(np.mean(each, axis=0))
+        fits = self.fits[model]
+        return np.array([f.score(metric, self.truth, len(self.classes)) for f in fits])
+
+    # -- scores ----------------------------------------------------------------------------
+
+    @_by_outcome
+    def scores(self) -> pd.DataFrame:
+        """Return one row per model, repeat and fold, with every metric and features_percent."""
+        return self._scores.copy()
+
+    @cached_property
+    def _scores(self) -> pd.DataFrame:
+        if self.results:
+            each = [result._scores for result in self.results.values()]
+            return mean_scores(each, list(self.finished()), self.metrics)
+        return fold_scores(self.predictions, self.metrics, self.class_names, self.selection)
+
+    def table(self) -> pd.DataFrame:
+        """Return every metric of every model: over folds, and pooled with its 95 % interval.
+
+        For each metric the mean over outer folds, its s.d. (with n - 1), the estimate on pooled
+        held-out predictions (<metric>_pooled) and the ends of its interval (<metric>_low and
+        <metric>_high); then features_percent, folds, note and failure. Every number follows from
+        `predictions` and `selection`. Of several outcomes, the rows of the mean come first ("*" in
+        the column outcome); people are resampled with all their outcomes for its interval.
+        """
+        if not self.results:
+            return self._table.copy()
+        each = {AVERAGE: self._table, **{k: one._table for k, one in self.results.items()}}
+        tables = [part.copy() for part in each.values()]
+        for outcome, part in zip(each, tables, strict=True):
+            part.insert(0, "outcome", outcome)
+        return pd.concat(tables, ignore_index=True)
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        """The table of one outcome, or of the mean."""
+        notes = (
+            {
+                model.name: (ONE_AT_A_TIME, "")
+                for model in self.comparison.models
+                if outcomes_of(self.comparison, model) != [ALL]
+            }
+            if self.results
+            else prediction_notes(self.predictions, self.class_names)
+        )
+        return build_table(
+            self._scores,
+            pooled_intervals(self.resampled, self.metrics) if self.finished() else {},
+            self.metrics,
+            self.models,
+            failures=self.failures,
+            notes=notes,
+        )
+
+    @cached_property
+    def resampled(self) -> Resampled:
+        """Predictions with the bootstrap resamples that the table and all intervals use."""
+        if self.results:
+            each = [result.resampled for result in self.results.values()]
+            return MeanOverOutcomes(each, list(self.finished()))
+        return Resampled(self.predictions, self.class_names)
+
     def format(self, form: str = "text", figures: str = "intervals") -> str:
-        """Return the table as it is printed."""
+        """Return the table as it is printed; of several outcomes, the mean and each below it.
 
-    def __repr__(self) -> str:
-        return self.format("text")
+        Parameters
+        ----------
+        form : {"text", "markdown", "latex"}, default="text"
+            For the terminal, a README, or a paper.
+        figures : {"intervals", "folds"}, default="intervals"
+            Estimates on pooled predictions with their 95 % intervals, or mean and s.d. over folds.
+
+        Returns
+        -------
+        str
+        """
+        table = format_table(self._table, self.metrics, form, figures)
+        if not self.results:
+            return table
+        parts = [format_heading(f"Mean over {len(self.results)} outcomes", form), table]
+        for outcome, result in self.results.items():
+            parts += ["\n", format_heading(outcome, form), result.format(form, figures)]
+        return "".join(parts)
 
     def compare(self, metrics: Sequence[str] | None = None) -> pd.DataFrame:
         """Compare every pair of models by the corrected resampled t-test, Holm-adjusted.
@@ -141,171 +384,13 @@ class BaseResult(ABC):
         """
         from baldur.report import report_result
 
-        result: Any = self
-        return report_result(result, path, **options)
-
-
-class NestedResult(BaseResult):
-    """Result of `nested_cv`: predictions, selected features and tables.
-
-    Attributes
-    ----------
-    comparison : Comparison
-        What was compared: models, data, folds and metrics.
-    jobs : JobResults
-        What the jobs gave: fits, failures, notes and scores with permuted labels.
-    fits : dict of str to list
-        Fits of every model on the outer folds.
-    failures : dict of str to str
-        Models that failed, with the reason of each.
-    notes : dict of str to list of str
-        Warnings and settings that failed, of every model.
-    permuted : dict of str to list of float
-        Score of every model with each permutation of the labels.
-    no_signal : dict of str to int
-        Folds of a model that showed no evidence of signal on held-out data.
-    classes : list
-        Classes, the positive one last; empty in regression.
-    data : MultiView
-        The samples on which the models were compared.
-    truth : ndarray of shape (n_samples,)
-        Class codes or numbers of all samples.
-    n_features : dict of str to int
-        Features of each view, without the reference levels of categories.
-    groups, sites : ndarray of shape (n_samples,) or None
-        Group and site of every sample, where these were given.
-    predictions : DataFrame
-        model, repeat, fold, sample, group and site where given, label, predicted; in classification
-        one column p_<class> per class, and decision scores (score, or score_<class>) where a model
-        has no probabilities; "platt" in the column probability marks those from Platt scaling.
-    selection : DataFrame
-        model, view, feature, class, n_features, frequency, mean_weight (per standard deviation),
-        mean_raw_weight (per unit of the input), sign_agreement, folds. The row
-        of a view with feature "*" stands for all its features.
-    settings : DataFrame
-        model, repeat, fold, setting, value: what the inner folds chose.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import nested_cv
-    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
-    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
-    >>> result.table()[["model", "folds"]]
-                model  folds
-    0  Ridge logistic      2
-    >>> result.predictions.columns.tolist()
-    ['model', 'repeat', 'fold', 'sample', 'label', 'predicted', 'p_0', 'p_1']
-    """
-
-    def __init__(self, comparison: Comparison, jobs: JobResults) -> None:
-        self.comparison, self.jobs = comparison, jobs
-        self.fits, self.failures, self.notes = jobs.fits, jobs.failures, jobs.notes
-        self.permuted, self.no_signal = jobs.permuted, jobs.no_signal
-        self.classes, self.data, self.truth = comparison.classes, comparison.data, comparison.y
-        self.n_features = comparison.n_features
-        self.groups, self.sites = comparison.plan.groups, comparison.plan.sites
-        self.predictions = self.predictions_of(self.finished())
-        self.selection = selection_frame(
-            self.finished(), self.data, self.n_features, self.weight_classes
-        )
-        rows = [
-            (model, f.repeat + 1, f.fold + 1, key, value)
-            for model, fits in self.fits.items()
-            for f in fits
-            for key, value in f.setting.items()
-        ]
-        self.settings = pd.DataFrame(rows, columns=["model", "repeat", "fold", "setting", "value"])
-
-    @property
-    def class_names(self) -> list[str]:
-        """Classes as text, as the columns of the tables name them."""
-        return [str(c) for c in self.classes]
-
-    @property
-    def weight_classes(self) -> list[str]:
-        """Classes that have weights: the positive of two, each of several, or none ("")."""
-        names = self.class_names
-        return names if len(names) > 2 else names[-1:] or [""]
-
-    def finished(self) -> dict[str, list[OuterFit]]:
-        """Return the fits of the models that finished every fold."""
-        return {m: self.fits[m] for m in self.models if m not in self.failures}
-
-    def predictions_of(self, fits: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
-        """Return the held-out predictions of some fits, by model, in the form of `predictions`."""
-        return predictions_frame(fits, self.data, self.truth, self.classes, self.groups, self.sites)
-
-    def fold_values(self, model: str, metric: str) -> np.ndarray:
-        """Return a metric of one model on the test rows of every outer fold.
-
-        Parameters
-        ----------
-        model : str
-            One that finished.
-        metric : str
-
-        Returns
-        -------
-        ndarray of shape (n_folds,)
-        """
-        fits = self.fits[model]
-        return np.array([f.score(metric, self.truth, len(self.classes)) for f in fits])
-
-    # -- scores ----------------------------------------------------------------------------
-
-    def scores(self) -> pd.DataFrame:
-        """Return one row per model, repeat and fold, with every metric and features_percent."""
-        return self._scores.copy()
-
-    @cached_property
-    def _scores(self) -> pd.DataFrame:
-        return fold_scores(self.predictions, self.metrics, self.class_names, self.selection)
-
-    def table(self) -> pd.DataFrame:
-        """Return every metric of every model: over folds, and pooled with its 95 % interval.
-
-        For each metric the mean over outer folds, its s.d. (with n - 1), the estimate on pooled
-        held-out predictions (<metric>_pooled) and the ends of its interval (<metric>_low and
-        <metric>_high); then features_percent, folds, note and failure. Every number follows from
-        `predictions` and `selection`.
-        """
-        return self._table.copy()
-
-    @cached_property
-    def _table(self) -> pd.DataFrame:
-        return build_table(
-            self._scores,
-            pooled_intervals(self.resampled, self.metrics) if len(self.predictions) else {},
-            self.metrics,
-            self.models,
-            failures=self.failures,
-            notes=prediction_notes(self.predictions, self.class_names),
-        )
-
-    @cached_property
-    def resampled(self) -> Resampled:
-        """Predictions with the bootstrap resamples that the table and all intervals use."""
-        return Resampled(self.predictions, self.class_names)
-
-    def format(self, form: str = "text", figures: str = "intervals") -> str:
-        """Return the table as it is printed.
-
-        Parameters
-        ----------
-        form : {"text", "markdown", "latex"}, default="text"
-            For the terminal, a README, or a paper.
-        figures : {"intervals", "folds"}, default="intervals"
-            Estimates on pooled predictions with their 95 % intervals, or mean and s.d. over folds.
-
-        Returns
-        -------
-        str
-        """
-        return format_table(self.table(), self.metrics, form, figures)
+        return report_result(self, path, **options)
 
     def evaluation(self, **keywords: Any) -> Evaluation:
         """Intervals, calibration, usefulness and subgroups on the held-out predictions.
+
+        Of several outcomes: the intervals of the mean ("*" in the column outcome) and of every
+        outcome, and the differences between models of the mean; other tables are empty.
 
         Parameters
         ----------
@@ -316,6 +401,8 @@ class NestedResult(BaseResult):
         -------
         Evaluation
         """
+        if self.results:
+            return self._evaluation_of_mean(keywords.get("metrics") or self.metrics)
         draws = {
             k: keywords.pop(k) for k in ("resamples", "level", "random_state") if k in keywords
         }
@@ -325,6 +412,28 @@ class NestedResult(BaseResult):
                 sample = Resampled(self.predictions, self.class_names, **draws)
             return evaluate_predictions(sample, **{"metrics": self.metrics, **keywords})
 
+    def _evaluation_of_mean(self, metrics: Sequence[str]) -> Evaluation:
+        """Return the intervals of the mean and of every outcome, and differences of the mean."""
+        held = next(iter(self.results[self.outcomes[0]].resampled.models.values()), None)
+        people = (0, 0) if held is None else (int(held.members.sum()), held.n_units)
+        rows = [
+            (r["outcome"], r["model"], AVERAGE, m, *(r[f"{m}_{e}"] for e in POOLED), *people, "")
+            for r in self.table().to_dict("records")
+            for m in metrics
+            if r["failure"] == ""
+        ]
+        columns = [
+            "outcome", "model", "site", "metric", "estimate", "low", "high", "people", "units",
+            "note",
+        ]  # fmt: skip
+        intervals, none = pd.DataFrame(rows, columns=columns), pd.DataFrame()
+        differences = none
+        if self.finished():
+            with one_thread():
+                differences = metric_differences(self.resampled, metrics=metrics)
+        return Evaluation(intervals, differences, none, none, none, none, none)
+
+    @_by_outcome
     def added_value(self, baseline: Sequence[str] | None = None, **options: Any) -> AddedValue:
         """Return what each view adds to the views that one has anyway.
 
@@ -350,11 +459,14 @@ class NestedResult(BaseResult):
     @property
     def has_added_value(self) -> bool:
         """Whether baseline views were named, and `added_value` has anything to compare."""
-        return self._checked_view_sets[0]
+        return not self.results and self._checked_view_sets[0]
 
     @property
     def added_value_missing(self) -> str:
         """Which comparisons with the baseline views cannot be made, and why; "" if none."""
+        texts = {k: one.added_value_missing for k, one in self.results.items()}
+        if texts:
+            return " ".join(f"{outcome}: {text}" for outcome, text in texts.items() if text)
         return self._checked_view_sets[1]
 
     @cached_property
@@ -364,6 +476,7 @@ class NestedResult(BaseResult):
 
     # -- features --------------------------------------------------------------------------
 
+    @_by_outcome
     def stability(self, level: float = 0.95) -> Stability:
         """Return Nogueira's stability of the selected features over the folds.
 
@@ -378,14 +491,17 @@ class NestedResult(BaseResult):
         """
         return stability_of(self.finished(), self.data, self.n_features, self.selection, level)
 
+    @_by_outcome
     def weights(self) -> pd.DataFrame:
         """Return the selected features and weights of every fold: model, repeat, fold, view, ..."""
         return weights_frame(self.finished(), self.data, self.weight_classes)
 
+    @_by_outcome
     def view_shares(self) -> pd.DataFrame:
         """Return the share of every view in every fold: model, repeat, fold, view, selected, ..."""
         return view_shares(self.finished())
 
+    @_by_outcome
     def few_features(self) -> pd.DataFrame:
         """Return how well models with few features predict: model, limit, metric, estimate, ...
 
@@ -400,14 +516,17 @@ class NestedResult(BaseResult):
         with one_thread():
             return few_features_frame(self.finished(), self.predictions_of, self.class_names)
 
+    @_by_outcome
     def few_names(self) -> pd.DataFrame:
         """Return in how many outer folds each feature is among the first few: model, limit, ..."""
         return few_names_frame(self.finished(), self.data)
 
+    @_by_outcome
     def correlations(self) -> pd.DataFrame:
         """Return correlations of the features selected in half of the folds: model, view_a, ..."""
         return selected_correlations(self.selection, self.data)
 
+    @_by_outcome
     def feature_locations(self) -> pd.DataFrame:
         """Return view, feature and ``feature_info`` (position, region) of the selected features."""
         return feature_locations(self.selection, self.data)
@@ -418,6 +537,7 @@ class NestedResult(BaseResult):
 
     # -- samples ---------------------------------------------------------------------------
 
+    @_by_outcome
     def presence(self) -> pd.DataFrame:
         """Return which sample has which view: sample, label, and one column of 0 and 1 per view."""
         names = np.array(self.class_names) if self.classes else None
@@ -426,10 +546,12 @@ class NestedResult(BaseResult):
         has = {f"has_{v}": data.view(v).present.astype(int) for v in data.view_names}
         return pd.DataFrame({"sample": data.sample_ids.astype(str), "label": label, **has})
 
+    @_by_outcome
     def participants(self) -> pd.DataFrame:
         """Return the samples by outcome: view, feature, level, class, kind, count, mean, sd, ..."""
         return participants_frame(self.data, self.presence()["label"].to_numpy(), self.classes)
 
+    @_by_outcome
     def harmonisation(self) -> pd.DataFrame:
         """Return what site harmonisation changed in every outer fold: repeat, fold, view, ...
 

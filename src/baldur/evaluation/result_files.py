@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from baldur.evaluation.clinical.evaluation import Evaluation
-from baldur.evaluation.learning_curve import people_needed
 
 INDEX = "README.txt"
 REPORT = "report.html"
@@ -60,6 +59,12 @@ def _columns(text: str = "", number: str = "", count: str = "", **other: str) ->
 
 def _with_rows(frame: pd.DataFrame | None) -> pd.DataFrame | None:
     return None if frame is None or not len(frame) else frame
+
+
+def _people_needed(results: Any) -> pd.DataFrame | None:
+    from baldur.evaluation.nested import people_needed
+
+    return people_needed(results.run) if len(results.run.predictions) else None
 
 
 def _evaluated(
@@ -157,7 +162,7 @@ FILES = (
     ResultFile("learning_curve.csv", "scores against the number of training samples", None,
                _columns("model metric kind", f"people {_ENDS}")),
     ResultFile("sample_size.csv", "number of samples that a study of this kind needs",
-               lambda r: people_needed(r.run) if len(r.run.predictions) else None,
+               _people_needed,
                _columns("model candidates criterion meaning note", "people", "parameters")),
     ResultFile("harmonisation.csv", "what was removed from the measurements of each site",
                lambda r: _with_rows(r.run.harmonisation()), _columns("view", "", "repeat fold"),

@@ -6,21 +6,22 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from baldur.core.threads import one_thread
-from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.clinical.held_out import Resampled, classes_of
-from baldur.evaluation.label_matrix import AVERAGE
-from baldur.evaluation.multilabel import MultilabelResult
+from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.record import read_record, record_of
-from baldur.evaluation.result import NestedResult
 from baldur.evaluation.result_files import FILES, OUTCOMES, TABLES
 from baldur.evaluation.results_reader import changed_files, read_grids, read_result_table
 from baldur.evaluation.selected_features import Stability
 from baldur.exceptions import InputError
+
+if TYPE_CHECKING:
+    from baldur.evaluation.result import NestedResult
+    from baldur.evaluation.view_additions import AddedValue
 
 HAS = "has_"
 """Begins the columns of `Results.people` that say who has which view."""
@@ -49,7 +50,7 @@ class Results:
 
     def __init__(
         self,
-        run: NestedResult | MultilabelResult | None = None,
+        run: NestedResult | None = None,
         *,
         folder: str | Path | None = None,
         tables: Mapping[str, pd.DataFrame] | None = None,
@@ -66,14 +67,13 @@ class Results:
         self._evaluation = dict(evaluation or {})  # Arguments of `NestedResult.evaluation`
         self._added_value = dict(added_value or {})  # Arguments of `NestedResult.added_value`
         self._grids: dict[str, dict[str, Any]] | None = None
-        if isinstance(run, MultilabelResult):
-            for name, result in run.results.items():
-                facts = {**self._facts, "outcome": name}
-                if "title" in facts:
-                    facts["title"] = ": ".join(part for part in (facts["title"], name) if part)
-                self.outcomes[name] = Results(
-                    result, record=facts, evaluation=evaluation, added_value=added_value
-                )
+        for name, result in ({} if run is None else run.results).items():
+            facts = {**self._facts, "outcome": name}
+            if "title" in facts:
+                facts["title"] = ": ".join(part for part in (facts["title"], name) if part)
+            self.outcomes[name] = Results(
+                result, record=facts, evaluation=evaluation, added_value=added_value
+            )
 
     @classmethod
     def read(cls, folder: str | Path) -> Results:
@@ -171,8 +171,6 @@ class Results:
     @cached_property
     def evaluation(self) -> dict[str, pd.DataFrame]:
         """Intervals, calibration, usefulness and subgroups, by the name of their table."""
-        if self.outcomes:
-            return {"intervals": self.run.intervals(), "differences": self.run.differences()}
         if not len(self.run.predictions):
             return {}
         evaluation = vars(self.run.evaluation(**self._evaluation))
@@ -190,7 +188,7 @@ class Results:
 
         The record says why (`added_value_missing`).
         """
-        if self.run is None or self.outcomes or not self.run.has_added_value:
+        if self.run is None or not self.run.has_added_value:
             return None
         added: AddedValue = self.run.added_value(**self._added_value)
         return added

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.core.escape import one_line, unescape_cell
-from baldur.core.spreadsheet import unescape_frame
+from baldur.core.escape import one_line, unescape_cell, unescape_frame
 from baldur.evaluation.result_files import (
     ANY,
     COUNT,

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from baldur.exceptions import InputError
-from baldur.views import MultiView
+
+if TYPE_CHECKING:
+    from baldur.views import MultiView
 
 
 def nogueira(
@@ -43,7 +45,7 @@ def nogueira(
     share = sizes / d
     phi = (hits / d - share * q + value / 2 * (2 * share * q - share - q + 1)) / spread
     error = float(np.sqrt(4 / m**2 * np.sum((phi - phi.mean()) ** 2)))
-    reach = float(norm.ppf(0.5 + level / 2)) * error
+    reach = float(ndtri(0.5 + level / 2)) * error
     return value, error, max(value - reach, -1.0), min(value + reach, 1.0)
 
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log_odds
 from baldur.exceptions import InputError
-from baldur.preparation.sample_flags import FAR_CELL
+from baldur.preparation.new_samples import FAR_CELL
 from baldur.views import MultiView, View
 
 FIGURES = ("count", "mean", "sd", "low", "high")

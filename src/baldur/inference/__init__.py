@@ -1,15 +1,15 @@
 """Inference: members, their ensemble, the submodel path, the selection, and the predictor.
 
-In: prepared views, outputs and inner folds, as arrays (`screening.Problem`). Out: a `FitResult`
-with the predictor and the evidence for it (`fit`). All steps read one `fit_context`. They are
+In: prepared views and outputs (`inner_folds.Problem`) and inner folds. Out: a `FitResult` with the
+predictor and the evidence for it (`fit`). All steps read one `fit_context`. They are
 
-- members of the ensemble under several priors, for all inner folds at once (`ensemble_members`,
+- members of the ensemble under several priors, for all inner folds at once (`ensemble`,
   `dense_members`, `spike_slab_member`, on `weight_posterior`, `design` and `inner_folds`);
 - stacking weights and calibration slope from held-out rows (`stacking`);
-- the path of submodels by projection (`path_search`, `submodel_path`, `submodels`, `per_view`), the
-  selection of one (`selection`) and credible sets of its features (`credible_sets`);
+- the path of submodels by projection (`path_search`, `submodel_path`, `submodels`), and the
+  selection of one, with credible sets of its features (`selection`);
 - latent factors that several outputs share (`shared_factors`);
-- the Gaussian that predicts (`final_predictor`, `predictor`, `gaussians`).
+- the Gaussian that predicts (`predictor`).
 
 Nothing here knows estimators, files or feature names. May import: `baldur.model`, `baldur.views`,
 `baldur.core.state`, `baldur.core.types` and `baldur.exceptions`.

@@ -10,12 +10,13 @@ Shapes: F folds, C outputs, n training rows, p held-out rows, L columns, M views
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from baldur.core.types import Array, IntArray
+from baldur.core.types import Array, Index, IntArray
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import (
     INTERCEPT_VAR,
@@ -28,6 +29,7 @@ from baldur.model.posterior import (
     triangle_times,
     weighted_gram,
 )
+from baldur.views.prepared_view import PreparedView
 
 Posterior = SamplePosterior | FeaturePosterior
 
@@ -327,3 +329,10 @@ def predict_rows(q: SamplePosterior, K: Array, own: Array) -> tuple[Array, Array
 def _left_variance(K: Array, half: Array) -> float:
     """Return tr(K - K C^-1 K) for a part K of the kernel."""
     return max(float(np.trace(K) - np.square(half @ K).sum()), 0.0)
+
+
+def gather(views: Sequence[PreparedView], index: Index) -> Array:
+    """Return chosen columns of every view side by side, (n, L) float64."""
+    return np.concatenate(
+        [view.columns(columns) for view, columns in zip(views, index, strict=True)], axis=1
+    )

@@ -1,9 +1,14 @@
-"""Inner folds: repeated, balanced, stratified by label, whole groups held out together."""
+"""The data of a fit: outcomes, candidate features, and inner folds in batches.
+
+Inner folds are repeated, balanced and stratified by label, and groups are held out as a whole. The
+candidates of the spike-and-slab prior are screened in every fold, by its training rows alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,13 +18,12 @@ from sklearn.utils import check_random_state
 
 from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.exceptions import InputError
-from baldur.inference.design import ColumnDesign, GramDesign
-from baldur.inference.entry_costs import EntryCosts
-from baldur.inference.gaussians import gather
+from baldur.inference.design import ColumnDesign, GramDesign, gather
+from baldur.inference.path_search import EntryCosts
 from baldur.inference.predictive import Task
-from baldur.inference.screening import Problem
-from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
+from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, residual
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
+from baldur.views.prepared_view import PreparedView
 
 N_FOLDS, FEWER_FOLDS = 5, 3
 MOST_REPEATS, SMALL, MORE, CHEAP = 8, 100, 3 / 2, 1200
@@ -130,7 +134,7 @@ class EnsembleData:
     T: Array  # T, weight: (C, N); outputs and how much each row counts
     weight: Array
     logistic: bool  # whether outputs are labels
-    always: Mask | None = None  # (U,); columns that every submodel has, or None
+    always: Mask  # (U,); columns that every submodel has
     costs: EntryCosts | None = None  # of the U columns, or None
 
     @property
@@ -180,13 +184,9 @@ class FoldBatch:
         """Return the view of each candidate, (F, L); the number of views for padding."""
         return np.where(self.used > 0, self.data.owner[self.candidates], self.data.n_views)
 
-    def always(self) -> Mask | None:
-        """Return which candidates every submodel has, (F, L), or None."""
-        return (
-            None
-            if self.data.always is None
-            else self.data.always[self.candidates] & (self.used > 0)
-        )
+    def always(self) -> Mask:
+        """Return which candidates every submodel has, (F, L)."""
+        return self.data.always[self.candidates] & (self.used > 0)
 
     def costs(self) -> EntryCosts | None:
         """Return what the candidates cost, (F, L), or None."""
@@ -247,6 +247,7 @@ def gather_data(
 ) -> tuple[EnsembleData, list[IntArray]]:
     """Return the data that all folds share, and the indices of each fold's candidates in it."""
     M = len(problem.views)
+    always = [np.zeros(0, dtype=np.intp)] * M if always is None else always
     union = [np.unique(np.concatenate([index[m] for index in chosen])) for m in range(M)]
     edges = np.concatenate([[0], np.cumsum([len(columns) for columns in union])])
     places = [
@@ -268,9 +269,7 @@ def gather_data(
         np.ascontiguousarray(problem.T.T),
         weight,
         problem.task != "regression",
-        None
-        if always is None
-        else np.concatenate([np.isin(own, more) for own, more in zip(union, always, strict=True)]),
+        np.concatenate([np.isin(own, more) for own, more in zip(union, always, strict=True)]),
         None
         if problem.costs is None
         else problem.costs.take(
@@ -296,3 +295,155 @@ def _pad(parts: Sequence[IntArray]) -> tuple[IntArray, Array]:
     for at, part in enumerate(parts):
         out[at, : len(part)], real[at, : len(part)] = part, 1.0
     return out, real
+
+
+CANDIDATES = 1000
+"""Features that the spike-and-slab prior looks at, where features outnumber samples: the best by
+marginal score, an order of magnitude more than a sample of some hundreds can tell apart."""
+
+
+PER_VIEW = 100
+"""At least so many of each view, so that a narrow view is looked at whole beside a wide one."""
+
+
+@dataclass
+class Problem:
+    """The data of one fit: views, outcomes, weights and groups."""
+
+    views: Sequence[PreparedView]
+    T: Array  # (N, C); outputs: 0 and 1, or real for regression
+    weight: Array  # (N,); how much each row counts
+    task: Task
+    groups: Sequence[IntArray] | None = None  # (D_m,)
+    costs: EntryCosts | None = None  # Of the columns of all views side by side
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples in the fit."""
+        return self.views[0].shape[0]
+
+    @property
+    def widths(self) -> list[int]:
+        """Number of features of each view."""
+        return [view.shape[1] for view in self.views]
+
+    @cached_property
+    def n_features(self) -> list[int]:
+        """Number of features of each view, a category counted once."""
+        if self.groups is None:
+            return self.widths
+        return [len(np.unique(group)) for group in self.groups]
+
+    def total_cost(self) -> float:
+        """Return what all features of all views cost together."""
+        if self.costs is None:
+            return 0.0
+        owner = np.repeat(np.arange(len(self.widths)), self.widths)
+        numbers = self.group_numbers([np.arange(D) for D in self.widths])
+        every = np.arange(len(owner))
+        payments = self.costs.payments(every, owner, every if numbers is None else numbers)
+        return float(np.cumsum(sum(payments))[-1])
+
+    def group_numbers(self, index: Index) -> IntArray | None:
+        """Return one number for each of some columns, those of all views side by side, (L,).
+
+        Columns of one group share it. None where every column stands alone.
+        """
+        if self.groups is None:
+            return None
+        starts = np.cumsum([0, *(group.max(initial=-1) + 1 for group in self.groups)])
+        parts = [g[i] + start for g, i, start in zip(self.groups, index, starts, strict=False)]
+        return np.concatenate(parts).astype(np.intp)
+
+
+def best_features(scores: Sequence[Array], limit: int) -> Index:
+    """Return the features of each view that are among the `limit` best of all views."""
+    flat = np.concatenate(scores)
+    best = np.zeros(flat.size, dtype=bool)
+    best[np.argsort(-flat, kind="stable")[:limit]] = True
+    edges = np.concatenate([[0], np.cumsum([len(s) for s in scores])])
+    return [np.flatnonzero(best[edges[m] : edges[m + 1]]) for m in range(len(scores))]
+
+
+def candidates(
+    problem: Problem, fits: Sequence[IntArray]
+) -> tuple[list[Index], list[Array] | None]:
+    """Return the candidates of each set of training rows, and the Gram matrix of each view.
+
+    One pass over the views gives both. The candidates are all features, and there are no Gram
+    matrices, where features are fewer than the samples; and all features, where they are fewer than
+    `CANDIDATES`.
+    """
+    if sum(problem.widths) <= max(CANDIDATES, problem.n_samples):
+        every = [[np.arange(D) for D in problem.widths] for _ in fits]
+        if sum(problem.widths) < problem.n_samples:
+            return every, None
+        return every, [view.weighted_gram() for view in problem.views]
+    columns = []
+    for rows in fits:
+        logistic = problem.task != "regression"
+        left = residual(problem.T[rows].T, problem.weight[rows], logistic=logistic).T
+        full: Array = np.zeros(np.shape(problem.T))
+        full[rows] = left / np.maximum(np.linalg.norm(left, axis=0), 1e-12)
+        columns.append(full)
+    first = np.cumsum([0, *(part.shape[1] for part in columns[:-1])])
+    A = np.hstack(columns)
+    grams = [np.zeros((problem.n_samples, problem.n_samples)) for _ in problem.views]
+    most = max(CANDIDATES, PER_VIEW)
+    best = [
+        strongest(view, A, first, most, gram)
+        for view, gram in zip(problem.views, grams, strict=True)
+    ]
+    chosen = []
+    for f in range(len(fits)):
+        index = best_everywhere([scores[:, f] for _, scores in best], CANDIDATES, PER_VIEW)
+        chosen.append([places[i, f] for i, (places, _) in zip(index, best, strict=True)])
+    groups = problem.groups
+    if groups is not None:
+        chosen = [with_their_groups(index, groups) for index in chosen]
+    return chosen, grams
+
+
+def strongest(
+    view: PreparedView, A: Array, first: IntArray, count: int, gram: Array | None = None
+) -> tuple[IntArray, Array]:
+    """Return the features with the largest |x_d^T a| of every fit, and the values, (K, fits).
+
+    In one pass, without holding the projections of all features. Features are in rising order.
+
+    Shapes: A (N, P), first (fits,), gram (N, N).
+    """
+    places = np.empty((0, len(first)), dtype=np.intp)
+    scores = np.empty((0, len(first)))
+    for columns, part in view.project_blocks(A, gram):
+        here = np.maximum.reduceat(np.abs(part), first, axis=1).astype(float)
+        at = np.arange(view.shape[1])[columns]
+        places = np.concatenate([places, np.tile(at[:, None], len(first))])
+        scores = np.concatenate([scores, here])
+        if len(scores) > 4 * count:
+            places, scores = _largest(places, scores, count)
+    if len(scores) > count:
+        places, scores = _largest(places, scores, count)
+    order = np.argsort(places, axis=0)
+    return np.take_along_axis(places, order, axis=0), np.take_along_axis(scores, order, axis=0)
+
+
+def _largest(places: IntArray, scores: Array, count: int) -> tuple[IntArray, Array]:
+    """Return the row indices of the largest scores of every column."""
+    at = np.argpartition(-scores, count - 1, axis=0)[:count]
+    return np.take_along_axis(places, at, axis=0), np.take_along_axis(scores, at, axis=0)
+
+
+def best_everywhere(scores: Sequence[Array], count: int, per_view: int) -> Index:
+    """Return the best features of all views together, and the best of each view."""
+    overall = best_features(scores, count)
+    own = [np.argsort(-s, kind="stable")[:per_view] for s in scores]
+    return [np.union1d(a, b) for a, b in zip(overall, own, strict=True)]
+
+
+def with_their_groups(index: Index, groups: Sequence[IntArray]) -> Index:
+    """Return the features of each view, and all others of their groups."""
+    return [
+        np.flatnonzero(np.isin(group, group[columns]))
+        for columns, group in zip(index, groups, strict=True)
+    ]

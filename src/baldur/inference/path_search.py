@@ -12,25 +12,26 @@ sampling noise (Ledoit and Wolf, 2004; Schaefer and Strimmer, 2005):
 a is 0 with many rows or strong correlations (the usual projection of the linear predictors), 1 for
 independent features (weights are kept as they are).
 
-Shapes: F folds, C outputs, n training rows, L candidate columns, K features of the path.
+With costs, the next feature is the one with the largest gain, in explained loss of the ensemble,
+per unit of what it costs at that moment. The cost of a view is paid once, when the first of its
+features enters, as the cost of a scan is paid once whatever is read from it. The cost of a feature
+is paid when it enters; levels of one category are one feature. With the first feature of a view
+that has a cost, all features of the view that cost nothing themselves become available; so its gain
+is that of their whole part of the ensemble's linear predictor. What is paid for already is not
+weighed against further costs: such features enter first, as long as each gains something.
+
+Shapes: F folds, C outputs, n training rows, L candidate columns, K features of the path, M views.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from baldur.core.types import Array, IntArray, Mask
-from baldur.inference.design import ColumnDesign
-from baldur.inference.ensemble_members import Designs, Ensemble, held_moments, mixture
-from baldur.inference.entry_costs import CostOrder, EntryCosts
-from baldur.inference.predictive import calibrated_moments
-from baldur.inference.stacking import Stacking
-from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.posterior import FeaturePosterior, leading_squares
 
 COLLINEAR = 1e-3
 """Part of a column's variance that must be left after taking out the features before it: below that
@@ -48,10 +49,11 @@ class Basis:
 
     order: IntArray  # (F, K); columns, first to last; shorter paths repeat column 0
     length: IntArray  # (F,); features of each path
-    forms: Array  # (F, C, n, K + 1); ; u = forms^T eta + e w_S, the intercept first
-    e: Array  # (F, C, K)
     R_inverse: Array  # (F, C, K + 1, K + 1); upper triangles
     ends: list[IntArray]  # rising numbers of features at which no group is cut
+    # For the projection: u = forms^T eta + e w_S, the intercept first
+    forms: Any = None  # (F, C, n, K + 1)
+    e: Any = None  # (F, C, K)
 
     def whole_groups(self, fold: int, size: int) -> int:
         """Return the smallest number of features from `size` on that does not divide a group."""
@@ -115,8 +117,13 @@ def search(
     Shapes: X (F, n, L), H (F, C, n), eta, w (F, C, n), allowed (F, L), count (F,), groups (F, L),
     always (F, L), owner (F, L), most (M,).
     """
-    F, n, _ = X.shape
+    F, n, L = X.shape
     C = H.shape[1]
+    by_view = most is not None or costs is not None
+    groups = np.tile(np.arange(L), (F, 1)) if groups is None else groups
+    always = np.zeros((F, L), dtype=bool) if always is None else always
+    owner = np.zeros((F, L), dtype=np.intp) if owner is None else owner
+    most = np.full(int(owner.max(initial=0)) + 1, L) if most is None else most
     a = correlation_noise(X, H.mean(axis=1), allowed)
     total = H.sum(axis=-1)
     centre = np.matmul(H, X) / total[..., None]  # (F, C, L)
@@ -126,42 +133,41 @@ def search(
     weighted = H * eta
     agree = share * (np.matmul(weighted, X) - weighted.sum(axis=-1)[..., None] * centre)
     agree += a[:, None, None] * left * w
-    by_view = None if most is None and costs is None else owner
-    chosen, used = _most_promising(agree, left, w, groups, allowed, always, by_view)
-    narrow = X.shape[2] > chosen.shape[1]
-    cells = np.take_along_axis(X, chosen[:, None, :], axis=2) if narrow else X
-    here = (lambda v: np.take_along_axis(v, chosen[:, None, :], axis=2)) if narrow else np.asarray
-    own = None if groups is None else np.take_along_axis(groups, chosen, axis=1)
-    ahead = None if always is None else np.take_along_axis(always, chosen, axis=1)
-    views = None if owner is None else np.take_along_axis(owner, chosen, axis=1)
-    order_by = None
-    if costs is not None and views is not None:
-        order_by = _cost_order(
-            EntryCosts(costs.views, np.take_along_axis(costs.columns, chosen, axis=1)),
-            *(cells, H, eta, here(w) * used[:, None], here(left), here(centre), a, views),
-        )
-    per_fold = 8 * (n * cells.shape[2] + C * cells.shape[2] * min(size, n))
+    chosen, used = _most_promising(
+        agree, left, w, groups, allowed, always, owner if by_view else None
+    )
+
+    def here(values: Any) -> Any:
+        at = chosen if values.ndim == 2 else chosen[:, None]
+        return np.take_along_axis(values, at, axis=-1)
+
+    searched: tuple[Any, ...] = (
+        X if chosen.shape[1] == L else here(X),
+        H,
+        here(agree),
+        here(left) * used[:, None],
+        here(centre),
+        a,
+        count,
+        *(here(part) for part in (groups, always, owner)),
+    )
+    per_fold = 8 * (n * chosen.shape[1] + C * chosen.shape[1] * min(size, n))
     step = max(1, SEARCH_BYTES // per_fold)
     orders: list[list[int]] = []
     ends: list[list[int]] = []
     triangles: list[Array] = []
     for start in range(0, F, step):
         at = slice(start, start + step)
-        found = _pivots(
-            cells[at],
-            H[at],
-            here(agree)[at],
-            here(left)[at] * used[at][:, None],
-            here(centre)[at],
-            a[at],
-            size,
-            count[at],
-            None if own is None else own[at],
-            None if ahead is None else ahead[at],
-            None if views is None else views[at],
-            most,
-            None if order_by is None else order_by(at),
-        )
+        part = [values[at] for values in searched]
+        order_by = None
+        if costs is not None:
+            prices = EntryCosts(costs.views, here(costs.columns)[at])
+            cells, rows, _, variance, mean, noise, *_, views = part
+            weights = (here(w) * used[:, None])[at]
+            order_by = CostOrder(
+                prices, views, cells, rows, eta[at], weights, variance, mean, noise
+            )
+        found = _pivots(size, most, order_by, *part)
         orders += found[0]
         ends += found[1]
         triangles += found[2]
@@ -172,9 +178,9 @@ def _most_promising(
     agree: Array,
     left: Array,
     w: Array,
-    groups: IntArray | None,
+    groups: IntArray,
     allowed: Array,
-    always: Mask | None,
+    always: Mask,
     owner: IntArray | None,
 ) -> tuple[IntArray, Array]:
     """Return the columns that are searched, (F, K), ascending, and 1 where they are not padding.
@@ -198,41 +204,35 @@ def _most_promising(
             here = np.zeros((F, L), dtype=bool)
             np.put_along_axis(here, best, True, axis=1)
             mask |= here & np.asarray(owner == m)
-    if always is not None:
-        mask |= always
+    mask |= always
     mask &= allowed > 0
-    if groups is not None:
-        for f in range(F):
-            mask[f] |= np.isin(groups[f], groups[f][mask[f]]) & (allowed[f] > 0)
+    for f in range(F):
+        mask[f] |= np.isin(groups[f], groups[f][mask[f]]) & (allowed[f] > 0)
     count = mask.sum(axis=1)
     chosen = np.argsort(~mask, axis=1, kind="stable")[:, : max(int(count.max()), 1)]
     return chosen, (np.arange(chosen.shape[1]) < count[:, None]).astype(float)
 
 
 def _pivots(
+    size: int,
+    most: IntArray,
+    order_by: CostOrder | None,
     X: Array,
     H: Array,
     agree: Array,
     left: Array,
     centre: Array,
     a: Array,
-    size: int,
     count: Array,
-    groups: IntArray | None,
-    always: Mask | None,
-    owner: IntArray | None,
-    most: IntArray | None,
-    order_by: CostOrder | None,
+    groups: IntArray,
+    always: Mask,
+    owner: IntArray,
 ) -> tuple[list[list[int]], list[list[int]], list[Array]]:
     """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L)."""
     F, _, L = X.shape
     C = H.shape[1]
     agree, left = agree.copy(), left.copy()
-    numbers = np.tile(np.arange(L), (F, 1)) if groups is None else groups
-    members = np.ones((F, L), dtype=int)
-    if groups is not None:
-        for f in range(F):
-            members[f] = np.bincount(numbers[f], minlength=1)[numbers[f]]
+    members = np.stack([np.bincount(numbers)[numbers] for numbers in groups])
     longest = np.clip(np.minimum(L, count.astype(int) - 2), 0, None)
     wanted = np.minimum(size, longest)
     length = int(np.minimum(wanted + members.max(axis=1) - 1, longest).max())
@@ -246,7 +246,7 @@ def _pivots(
     going = np.ones(F, dtype=bool)
     share = (1.0 - a)[:, None, None]
     each, outputs = np.arange(F), np.arange(C)[None, :]
-    room = None if most is None else np.tile(np.append(most, 0), (F, 1))
+    room = np.tile(np.append(most, 0), (F, 1))  # the last entry is for padding
     for k in range(length + 1):
         usable &= np.asarray((left > COLLINEAR * diagonal).all(axis=1))
         waiting &= usable
@@ -256,29 +256,24 @@ def _pivots(
                 ends[f].append(k)
         going &= has | (wanted > k)
         free = np.where(has[:, None], waiting, usable & (members <= (longest - k)[:, None]))
-        if room is not None and owner is not None:
-            full = np.take_along_axis(room, owner, axis=1) <= 0
-            full &= ~waiting if always is None else ~(waiting | always)
-            free &= ~full
+        free &= (np.take_along_axis(room, owner, axis=1) > 0) | waiting | always
         open_agree = np.where(free[:, None], agree, 0.0)  # left of the others may be 0
         gain = np.where(free, (open_agree**2 / np.maximum(left, tiny)).sum(axis=1), -1.0)
-        if always is not None:  # they come first, even if they add nothing
-            early: Mask = np.asarray(free & always & ~has[:, None])
-            gain = np.where(
-                early.any(axis=1, keepdims=True), np.where(early, gain + tiny, -1.0), gain
-            )
+        # They come first, even if they add nothing.
+        early: Mask = np.asarray(free & always & ~has[:, None])
+        begins = early.any(axis=1, keepdims=True)
+        gain = np.where(begins, np.where(early, gain + tiny, -1.0), gain)
         score = gain
         if order_by is not None:
-            choose = ~has if always is None else ~has & ~early.any(axis=1)
-            score = np.where(choose[:, None], order_by.score(gain, open_agree), gain)
+            choose = ~has[:, None] & ~begins
+            score = np.where(choose, order_by.score(gain, open_agree), gain)
         best = score.argmax(axis=1)
         going &= has | (gain[each, best] > 0.0)
         if not going.any():
             break
-        if room is not None and owner is not None:
-            counts = going & ~has if always is None else going & ~has & ~always[each, best]
-            room[each[counts], owner[each, best][counts]] -= 1
-        waiting |= (numbers == numbers[each, best][:, None]) & going[:, None]
+        counts = going & ~has & ~always[each, best]
+        room[each[counts], owner[each, best][counts]] -= 1
+        waiting |= (groups == groups[each, best][:, None]) & going[:, None]
         waiting[each, best] = False
         x = H * np.take_along_axis(X, best[:, None, None], axis=2)[:, None, :, 0]  # (F, C, n)
         column = share * (np.matmul(x, X) - x.sum(axis=-1)[..., None] * centre)
@@ -299,41 +294,6 @@ def _pivots(
         for f in np.flatnonzero(going).tolist():
             orders[f].append(int(best[f]))
     return orders, ends, [rows[f] for f in range(F)]
-
-
-def _cost_order(
-    costs: EntryCosts,
-    X: Array,
-    H: Array,
-    eta: Array,
-    w: Array,
-    left: Array,
-    centre: Array,
-    a: Array,
-    owner: IntArray,
-) -> Callable[[slice], CostOrder]:
-    """Return a function that makes the order by cost of some of the folds.
-
-    Arguments as in `search`, for the searched columns (F, K) and w without padding.
-    """
-    M = len(costs.views)
-
-    def make(at: slice) -> CostOrder:
-        own = owner[at][:, None, None, :] == np.arange(M)[:, None]
-        free = (costs.columns[at] == 0)[:, None]
-        parts = own * (w[at] * free)[:, :, None, :]  # (F, C, M, K)
-        rows = np.matmul(parts, X[at].swapaxes(1, 2)[:, None])  # (F, C, M, n)
-        rows -= np.matmul(parts, centre[at][..., None])
-        share, noise = 1.0 - a[at, None, None], a[at, None, None]
-        variance = share * np.einsum("fcmn,fcn->fcm", rows**2, H[at])
-        variance += noise * np.einsum("fcmk,fck->fcm", parts**2, left[at])
-        middle = (H[at] * eta[at]).sum(axis=-1) / H[at].sum(axis=-1)
-        total = (1.0 - a[at]) * np.einsum("fcn,fcn->f", H[at], (eta[at] - middle[..., None]) ** 2)
-        total += a[at] * np.einsum("fck,fck->f", w[at] ** 2, left[at])
-        return CostOrder(EntryCosts(costs.views, costs.columns[at]), owner[at], parts, variance,
-                         total)  # fmt: skip
-
-    return make
 
 
 def _basis(
@@ -372,106 +332,111 @@ def _basis(
             centred = X[f][:, columns] - centre[f, c, columns]
             forms[f, c, :, 1 : k + 1] = (1.0 - a[f]) * H[f, c][:, None] * centred
     rising = [np.array(end, dtype=np.intp) for end in ends]
-    return Basis(order, length, forms, e, R_inverse, rising)
+    return Basis(order, length, R_inverse, rising, forms, e)
 
 
-def first_views(order: IntArray, count: int) -> Mask:
-    """Return the mask of the first views of every fold, (F, M)."""
-    mask = np.zeros(order.shape, dtype=bool)
-    np.put_along_axis(mask, order[:, :count], True, axis=1)
-    return mask
+WORTH = 0.01
+"""Part of what the ensemble explains that a feature must gain to enter because it costs nothing
+more. Without a limit, the thousands of features of a view that is paid for would all enter before
+a second test is ordered."""
 
 
-def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
-    """Return q(w) without some views (F, M): variances as learned, means at their optimum.
+@dataclass(frozen=True)
+class EntryCosts:
+    """What measurements cost."""
 
-    Site precisions stay as they are, so that one factorisation is enough. Those of Gaussian outputs
-    are learned once more. With all views, moments of the training rows are those of the ensemble
-    and are not computed again.
+    views: Array  # (M,); paid with the first feature of each view
+    columns: Array  # (..., L); cost of the feature of each column; the same for all its levels
+
+    def take(self, columns: IntArray) -> EntryCosts:
+        """Return the costs of some columns."""
+        return EntryCosts(self.views, self.columns[columns])
+
+    def payments(
+        self, columns: IntArray, owner: IntArray, features: IntArray
+    ) -> tuple[Array, Array]:
+        """Return what is paid with each column of a path for its view and its feature, (K,).
+
+        Shapes: columns, owner, features (K,).
+        """
+        of_views = _first_places(owner) * self.views[owner]
+        return of_views, _first_places(features) * self.columns[columns]
+
+
+def _first_places(values: IntArray) -> Mask:
+    """Return where each value occurs for the first time."""
+    first = np.zeros(len(values), dtype=bool)
+    first[np.unique(values, return_index=True)[1]] = True
+    return first
+
+
+class CostOrder:
+    """The order by gain per cost, in a search over several folds.
+
+    Arguments as in `search`, for the searched columns (F, L), with weights w that are zero for
+    padding.
     """
-    if views.all():
-        q.refresh(rows=False)
-        return q
-    C = q.s.shape[1]
-    mask = np.repeat(views[:, None].astype(float), C, axis=1)
-    smaller = q.with_variances(q.s * q.design.spread(mask))
-    for _ in range(1 if q.absent is None else 2):
-        smaller.refresh()
-        smaller.refresh_extra()
-        if smaller.noise is None:
-            smaller.optimise_means()
-        else:
-            smaller.damped_update(0)
-    if smaller.noise is not None:
-        smaller.refresh()
-    return smaller
 
+    def __init__(
+        self,
+        costs: EntryCosts,
+        owner: IntArray,
+        X: Array,
+        H: Array,
+        eta: Array,
+        w: Array,
+        left: Array,
+        centre: Array,
+        a: Array,
+    ) -> None:
+        self.owner, self.own = owner, costs.columns
+        in_view = owner[:, None, None, :] == np.arange(len(costs.views))[:, None]
+        free = (costs.columns == 0)[:, None]
+        self.parts = in_view * (w * free)[:, :, None, :]  # (F, C, M, L)
+        rows = np.matmul(self.parts, X.swapaxes(1, 2)[:, None])  # (F, C, M, n)
+        rows -= np.matmul(self.parts, centre[..., None])
+        share, noise = 1.0 - a[:, None, None], a[:, None, None]
+        self.first = share * np.einsum("fcmn,fcn->fcm", rows**2, H)
+        self.first += noise * np.einsum("fcmk,fck->fcm", self.parts**2, left)
+        self.left = self.first.copy()
+        middle = (H * eta).sum(axis=-1) / H.sum(axis=-1)
+        self.total = (1.0 - a) * np.einsum("fcn,fcn->f", H, (eta - middle[..., None]) ** 2)
+        self.total += a * np.einsum("fck,fck->f", w**2, left)
+        # The last entry is for padding, which costs nothing and never enters.
+        self.due = np.tile(np.append(costs.views, 0.0), (len(owner), 1))
 
-def view_moments(
-    ensemble: Ensemble, stacking: Stacking, counts: Sequence[int]
-) -> tuple[Array, Array]:
-    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p)."""
-    weights = ensemble.point_weights(stacking.shares)
-    order, held_absent = ensemble.view_order(), ensemble.batch.held_absent()
-    fewer = [count for count in counts if count < len(order[0])]
-    means = np.repeat(ensemble.held_mean[None], len(counts), axis=0)  # (V, J, F, C, p)
-    variances = np.repeat(ensemble.held_var[None], len(counts), axis=0)
-    if fewer:
-        designs = Designs.of(ensemble.batch)
-        for j, at in ensemble.used(weights):
-            folds = ensemble.points[j].folds[at]
-            lacking = None if held_absent is None else held_absent[folds]
-            q = designs.attach(ensemble.points[j], at)
-            for v, found in enumerate(moments_by_views(q, order[folds], fewer, lacking)):
-                means[v, j, folds], variances[v, j, folds] = found
-    slope, slope_var = stacking.slope[:, None, None], stacking.slope_var[:, None, None]
-    base = ensemble.base_logit[..., None]
-    stacked = [
-        calibrated_moments(*mixture(mean, var, weights[..., None]), base, slope, slope_var)
-        for mean, var in zip(means, variances, strict=True)
-    ]
-    mean, var = (np.stack(part) for part in zip(*stacked, strict=True))
-    return mean, var
+    def score(self, gain: Array, agree: Array) -> Array:
+        """Return scores (F, L) whose largest is the next column; below 0 for none.
 
+        Shapes: gain (F, L), agree (F, C, L).
+        """
+        due = np.take_along_axis(self.due, self.owner, axis=1)
+        price = due + self.own
+        together = np.einsum("fcml,fcl->fcm", self.parts, agree) ** 2
+        known = self.left > 1e-9 * self.first  # what is in already explains the rest of the part
+        together = np.divide(together, self.left, out=np.zeros_like(together), where=known)
+        of_view = np.append(together.sum(axis=1), np.zeros((len(gain), 1)), axis=1)
+        shared = np.where(
+            (due > 0) & (self.own == 0), np.take_along_axis(of_view, self.owner, axis=1), 0.0
+        )
+        per_cost = np.divide(
+            np.maximum(gain, shared), price, out=np.full(gain.shape, -1.0), where=price > 0
+        )
+        useful = gain > 0
+        ready = useful & (price == 0) & (gain >= WORTH * self.total[:, None])
+        paid = useful & (price > 0)
+        best = np.where(paid, per_cost, -1.0).max(axis=1, keepdims=True)
+        # Features that open one view tie: of these, the one that gains most by itself.
+        leading = paid & (per_cost >= best * (1.0 - 1e-12))
+        pick = np.where(
+            ready.any(axis=1, keepdims=True),
+            ready,
+            np.where(paid.any(axis=1, keepdims=True), leading, useful),
+        )
+        return np.where(pick, gain, -1.0)
 
-def moments_by_views(
-    q: WeightPosterior, order: IntArray, counts: Sequence[int], held_absent: Array | None
-) -> Iterator[tuple[Array, Array]]:
-    """Return moments (F, C, p) of held-out rows on the first views, for each number of views."""
-    if q.design.uses_features and q.noise is None and q.absent is None and held_absent is None:
-        yield from _nested_moments(q, order, counts)
-        return
-    for count in counts:
-        yield held_moments(restricted(q, first_views(order, count)), held_absent)
-
-
-def _nested_moments(
-    q: WeightPosterior, order: IntArray, counts: Sequence[int]
-) -> Iterator[tuple[Array, Array]]:
-    """Return the same from one factorisation, for logistic outputs and the feature solver."""
-    design: ColumnDesign = q.design
-    F, M = order.shape
-    rank = np.full((F, M + 1), M)
-    np.put_along_axis(rank, order, np.tile(np.arange(M), (F, 1)), axis=1)
-    enters = np.take_along_axis(rank, design.owner, axis=1)  # (F, L), M for columns that pad
-    columns = np.argsort(enters, axis=1, kind="stable")
-    # Columns of the first views and the intercept, for each number of views and fold.
-    ends = 1 + (enters[None] < np.array(counts)[:, None, None]).sum(axis=2)
-    design = design.reordered(columns)
-    whole = q.with_variances(np.take_along_axis(q.s, columns[:, None], axis=2), design)
-    whole.refresh(rows=False)
-    solution: FeaturePosterior = whole.solution
-    assert design.held is not None
-    var = leading_squares(solution.half, design.X1.swapaxes(1, 2), ends)
-    held_var = leading_squares(solution.half, design.held.swapaxes(1, 2), ends)
-    for v, end in enumerate(ends):
-        most = int(end.max())
-        half = solution.half[:, :, :most, :most]
-        if (end < most).any():
-            half = half * (np.arange(most) < end[:, None])[:, None, :, None]
-        part = design.first(most)
-        first = whole.with_variances(whole.s[:, :, : most - 1], part)
-        first.solution = solution.leading(part.X1, half, whole.sites, var[v])
-        first.optimise_means()
-        mean = np.matmul(first.solution.w, design.held[:, :, :most].swapaxes(1, 2))
-        yield mean, np.maximum(held_var[v], 1e-12)
+    def enter(self, folds: IntArray, columns: IntArray, row: Array) -> None:
+        """Note that columns (P,) entered in some folds (P,); row (F, C, L) of the triangle."""
+        self.due[folds, self.owner[folds, columns]] = 0.0
+        along = np.einsum("pcml,pcl->pcm", self.parts[folds], row[folds])
+        self.left[folds] = np.maximum(self.left[folds] - along**2, 0.0)

@@ -159,3 +159,9 @@ def _draws(C: int) -> Array:
     rng = np.random.default_rng(0)
     even = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
     return np.stack([rng.permutation(even) for _ in range(C)], axis=1)
+
+
+def mixture(means: Array, variances: Array, weights: Array) -> tuple[Array, Array]:
+    """Return mean and variance of a mixture over the first axis; weights broadcast."""
+    mean = (weights * means).sum(axis=0)
+    return mean, (weights * (variances + (means - mean) ** 2)).sum(axis=0)

@@ -6,17 +6,31 @@ repeats of the folds are averaged before, so they do not count as rows. The marg
 lost, not that it should be: of the candidates, the smallest is selected whose loss is within half a
 standard error of that of the best submodel, or a tenth of what may be lost. That also holds where
 the ensemble itself is beaten, as where few features carry all.
+
+Each selected feature has a credible set, the features that are interchangeable with it. Take
+feature j out and ask of every candidate l how much it would gain in j's place, the others staying
+as they are. With Q = x_l^T alpha and S = x_l^T C^-1 x_l of the posterior without j, and the slab
+variance sigma^2,
+
+    ln BF_l = sum_c [ Q^2 sigma^2/(1 + sigma^2 S) - ln(1 + sigma^2 S) ]/2,   P(l) ~ pi_l BF_l
+
+The credible set of j is the smallest set of candidates that holds the effect with 95 % probability.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 
-from baldur.core.types import Array, IntArray, Mask
-from baldur.inference.predictive import Task, integrate_left_out, score_and_slopes
-from baldur.inference.stacking import accuracies
+from baldur.core.types import Array, Index, IntArray, Mask
+from baldur.inference.design import ColumnDesign
+from baldur.inference.ensemble import Ensemble
+from baldur.inference.predictive import Task, integrate_left_out, score_and_slopes, shrinkage
+from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.posterior import triangle_squares
 
 CONFIDENT = 1.645
 """Standard errors of a one-sided 95 % bound."""
@@ -48,12 +62,6 @@ class Gap:
         if self.error > 0:
             return self.mean / self.error
         return float(np.copysign(np.inf, self.mean)) if self.mean else 0.0
-
-
-def against_base_rate(errors: float) -> str:
-    """Return in words how many standard errors a model is better, or worse, than the base rate."""
-    than = "better" if errors >= 0 else "worse"
-    return f"{abs(errors):.1f} standard errors {than} than the base rate"
 
 
 def paired_gap(loss: Array, other: Array, weight: Array) -> Gap:
@@ -175,3 +183,173 @@ def mean_losses(mean: Array, var: Array, row: IntArray, T: Array, task: Task) ->
     flat = losses.reshape(-1, len(row))
     total = np.stack([np.bincount(row, loss, minlength=len(T)) for loss in flat])
     return np.asarray(total / times).reshape(*losses.shape[:-1], len(T))
+
+
+INTERVAL = 1.959964
+"""Standard errors on either side of a 95 % interval."""
+
+
+def accuracies(
+    mean: Array, var: Array, row: IntArray, T: Array, weight: Array, task: Task
+) -> tuple[Array, Array]:
+    """Return the AUC (in regression R2) of V submodels and its standard error, each (V,).
+
+    Predictions of one row in several repeats are averaged before; outputs are averaged after.
+
+    Shapes: mean, var (V, R, C), row (R,), T, weight (N, C).
+    """
+    V, _, C = mean.shape
+    # The order of probabilities; a linear predictor that is less certain gives less extreme ones.
+    values = mean if task == "regression" else shrinkage(var) * mean
+    share = weight / weight.sum()
+    times = np.bincount(row, minlength=len(T))
+    measure = r2 if task == "regression" else auc
+    found, errors = np.empty(V), np.empty(V)
+    for v in range(V):
+        total, influence = 0.0, np.zeros(len(T))
+        for c in range(C):
+            own = np.bincount(row, values[v, :, c], minlength=len(T)) / times
+            value, parts = measure(own, T[:, c], share)
+            total, influence = total + value / C, influence + parts / C
+        found[v], errors[v] = total, np.sqrt((share**2 * influence**2).sum())
+    return found, errors
+
+
+def auc(score: Array, t: Array, share: Array) -> tuple[float, Array]:
+    """Return the area under the ROC curve of scores (N,), and the influence of each row.
+
+    Rows count by `share` (N,), which sums to 1; ties count half. Without rows of both classes
+    the area is 0.5.
+    """
+    ones, zeros = share * t, share * (1.0 - t)
+    n_ones, n_zeros = float(ones.sum()), float(zeros.sum())
+    if min(n_ones, n_zeros) <= 0.0:
+        return 0.5, np.zeros(len(t))
+    _, at = np.unique(score, return_inverse=True)
+    zeros_below = _share_below(zeros, at) / n_zeros
+    ones_above = 1.0 - _share_below(ones, at) / n_ones
+    area = float(ones @ zeros_below) / n_ones
+    influence = t * (zeros_below - area) / n_ones + (1.0 - t) * (ones_above - area) / n_zeros
+    return area, influence
+
+
+def _share_below(share: Array, at: IntArray) -> Array:
+    """Return the share of rows with a smaller score than each row, ties counted half."""
+    total = np.bincount(at, share)
+    return np.asarray((np.cumsum(total) - 0.5 * total)[at])
+
+
+def r2(prediction: Array, y: Array, share: Array) -> tuple[float, Array]:
+    """Return the share of variance explained by predictions (N,), and each row's influence.
+
+    Where the outcomes do not vary, 0.
+    """
+    if not np.ptp(y):
+        return 0.0, np.zeros(len(y))
+    away = (y - share @ y) ** 2
+    left = (y - prediction) ** 2
+    variance = float(share @ away)
+    value = 1.0 - float(share @ left) / variance
+    return value, np.asarray(((1.0 - value) * away - left) / variance)
+
+
+def accuracy_interval(value: float, error: float, task: Task) -> tuple[float, float]:
+    """Return the 95 % interval of an AUC, which is made on the logit scale, or of an R2."""
+    if task == "regression":
+        return value - INTERVAL * error, min(value + INTERVAL * error, 1.0)
+    if not 0.0 < value < 1.0:
+        return value, value
+    logit, spread = np.log(value / (1.0 - value)), INTERVAL * error / (value * (1.0 - value))
+    low, high = 1.0 / (1.0 + np.exp(-np.clip([logit - spread, logit + spread], -500.0, 500.0)))
+    return float(low), float(high)
+
+
+CREDIBLE = 0.95
+"""Probability that a credible set is to hold."""
+
+
+@dataclass(frozen=True)
+class CredibleSet:
+    """The credible set of one selected feature."""
+
+    view: int  # view, feature: the selected feature
+    feature: int
+    views: IntArray  # views, features: (n,); the features of the set, most probable first
+    features: IntArray
+    probability: Array  # (n,)
+    min_abs_correlation: float  # smallest |correlation| between two of them
+
+
+def credible_sets(
+    ensemble: Ensemble,
+    selected: IntArray,
+    candidates: Index,
+    credible: float = CREDIBLE,
+) -> list[CredibleSet]:
+    """Return the credible set of every selected feature; none without a spike-and-slab member.
+
+    Shapes: selected (k,).
+    """
+    found = [m.spike_slab for m in ensemble.members.values() if m.spike_slab is not None]
+    if not found or not len(selected):
+        return []
+    batch = ensemble.batch
+    design = batch.candidate_design(held=False)
+    X, owner = design.X1[0, :, 1:], design.owner[0]
+    slab = np.mean([f.slab[0] for f in found], axis=0)[:, owner]  # (C, L)
+    pi = np.mean([f.pi[0] for f in found], axis=0)[owner]
+    k = len(selected)
+    chosen = design.columns(selected[None], np.ones((1, k)))
+    s = np.ascontiguousarray(slab[:, selected])[None]
+    q = WeightPosterior.start(chosen, batch.likelihood(), s, batch.absent())
+    q.optimise_sites()
+    quadratics = _quadratics_of(X[None], chosen, q.sites.h)
+    correlation = _correlations(X)
+    place = np.concatenate([np.asarray(part) for part in candidates])
+    out = []
+    for position, j in enumerate(selected):
+        without = s.copy()
+        without[..., position] = 0.0
+        solution = chosen.posterior(without, q.sites, chosen.kernel(without))
+        Q, S = np.matmul(solution.alpha, X), quadratics(solution)
+        # The effect is as large as it is, whoever has it: the slab is that of its own view.
+        spread = 1.0 + slab[:, j, None] * np.maximum(S[0], 0.0)
+        score = np.log(pi) + 0.5 * (Q[0] ** 2 * slab[:, j, None] / spread - np.log(spread)).sum(0)
+        # The other selected features have their own place already.
+        score[np.delete(selected, position)] = -np.inf
+        p = np.exp(score - score.max())
+        p /= p.sum()
+        order = np.argsort(-p, kind="stable")
+        members = order[: int(np.searchsorted(np.cumsum(p[order]), credible)) + 1]
+        out.append(
+            CredibleSet(
+                int(owner[j]),
+                int(place[j]),
+                owner[members],
+                place[members],
+                p[members],
+                float(correlation[np.ix_(members, members)].min()),
+            )
+        )
+    return out
+
+
+def _quadratics_of(X: Array, chosen: ColumnDesign, h: Array) -> Callable[[Any], Array]:
+    """Return the function that gives x_d^T C^-1 x_d of all columns (1, n, L) under a posterior.
+
+    Posteriors are those of the chosen columns at one h, so their products with X are shared.
+    """
+    if not chosen.uses_features:
+        return lambda solution: np.asarray(solution.quadratics(X, h))
+    cross = np.stack([np.matmul((each[:, None] * chosen.X1[0]).T, X[0]) for each in h[0]])[None]
+    own = np.matmul(h, X**2)
+    return lambda solution: np.maximum(own - triangle_squares(solution.half, cross), 0.0)
+
+
+def _correlations(X: Array) -> Array:
+    """Return the absolute correlations of the columns of X, (L, L)."""
+    centred = X - X.mean(axis=0)
+    centred /= np.maximum(np.linalg.norm(centred, axis=0), 1e-300)
+    found = np.abs(centred.T @ centred)
+    np.fill_diagonal(found, 1.0)
+    return found

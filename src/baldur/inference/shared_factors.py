@@ -30,8 +30,7 @@ import numpy as np
 
 from baldur.core.types import Array
 from baldur.inference.fit_context import FitContext
-from baldur.inference.gaussians import Views
-from baldur.inference.predictor import Predictor, SharedFactors, mean_squares
+from baldur.inference.predictor import Predictor, SharedFactors, Views, mean_squares
 from baldur.inference.selection import mean_losses, paired_gap
 
 RANKS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)

@@ -9,22 +9,40 @@ from typing import Any
 import numpy as np
 
 from baldur.core.types import Array, Index, IntArray, Mask
-from baldur.inference.final_predictor import submodel_predictor, whole_view_predictor
+from baldur.inference.ensemble import (
+    Designs,
+    noise_variance,
+    restricted,
+)
 from baldur.inference.fit_context import FitContext
-from baldur.inference.gaussians import WeightGaussian
-from baldur.inference.inner_folds import FoldBatch
-from baldur.inference.predictor import Predictor
-from baldur.inference.screening import Problem
+from baldur.inference.inner_folds import FoldBatch, with_their_groups
+from baldur.inference.predictive import shrinkage
+from baldur.inference.predictor import (
+    Calibration,
+    KernelGaussian,
+    Predictor,
+    WeightGaussian,
+    mean_squares,
+    pool,
+)
 from baldur.inference.selection import Scores
 from baldur.inference.shared_factors import share_factors
 from baldur.inference.submodel_path import (
     SIZES,
+    STORED,
     Entering,
-    MakeRecords,
     SubmodelPath,
     entering_columns,
+    features_per_view,
+    first_columns,
+    first_of_views,
     moments_at,
+    path_columns,
+    submodel_signal,
+    with_columns,
 )
+from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
 
 MOST_PAYMENTS = 40
 """Payments whose submodels are scored besides the usual sizes of the path: enough for tests that
@@ -43,17 +61,9 @@ def last_before_payments(paid: Array) -> list[int]:
 def cost_along(batch: FoldBatch, path: SubmodelPath, fold: int) -> Array | None:
     """Return the cost so far after each column of the path of a fold; None without costs."""
     costs = batch.data.costs
-    return None if costs is None else costs.along(*_path_columns(batch, path, fold))
-
-
-def _path_columns(
-    batch: FoldBatch, path: SubmodelPath, fold: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the columns of the path of a fold, and view and feature of all columns."""
-    data = batch.data
-    columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
-    numbers = np.arange(len(data.owner)) if data.groups is None else data.groups
-    return columns, data.owner, numbers
+    if costs is None:
+        return None
+    return np.asarray(np.cumsum(sum(costs.payments(*path_columns(batch, path, fold)[:3]))))
 
 
 def cost_records(
@@ -61,27 +71,25 @@ def cost_records(
     path: SubmodelPath,
     folds: Sequence[SubmodelPath],
     sizes: Sequence[int],
-    make_records: MakeRecords,
     base: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return a record for every cost along the path; each fold spends at most as much."""
-    data, everyone = fit.data, fit.everyone
-    paid = cost_along(everyone, path, 0)
-    if data.costs is None or paid is None or not sizes:
+    paid = cost_along(fit.everyone, path, 0)
+    if fit.data.costs is None or paid is None or not sizes:
         return []
-    columns, cost = cost_levels(paid, sizes)
+    cost = paid[np.array(sizes) - 1]
+    last = np.append(np.diff(cost) > 0, True)  # the largest submodel at every cost
+    columns, cost = [k for k, use in zip(sizes, last, strict=True) if use], cost[last]
     found = []
     for batch, own in zip(fit.batches, folds, strict=True):
         spent = [cost_along(batch, own, f) for f in range(len(batch))]
         at = prefixes_within(spent, own.basis.ends, cost)
         found.append(moments_at(batch, own, at))
-    order = path.basis.order[0]
-    owner = data.owner[everyone.candidates[0][order]]
-    n_views = [len(np.unique(owner[:k])) for k in columns]
-    enters = entering_columns(order, columns, fit.index)
-    records = make_records("cost", n_views, columns, fit.score(found), enters)
-    payments = data.costs.payments(*_path_columns(everyone, path, 0))
-    orders = paid_measurements(*payments, columns, records)
+    along = path_columns(fit.everyone, path, 0)[:3]
+    n_views = [len(np.unique(along[1][:k])) for k in columns]
+    enters = entering_columns(path.basis.order[0], columns, fit.index)
+    records = fit.records("cost", n_views, columns, fit.score(found), enters)
+    orders = paid_measurements(*fit.data.costs.payments(*along), columns, records)
     return [
         {"cost": 0.0, "orders": [], **base},
         *(
@@ -89,16 +97,6 @@ def cost_records(
             for one, paid_for, record in zip(cost, orders, records, strict=True)
         ),
     ]
-
-
-def cost_levels(paid: Array, columns: Sequence[int]) -> tuple[list[int], Array]:
-    """Return the largest of some submodels at every cost, and these costs, both rising.
-
-    Shapes: paid (K,).
-    """
-    cost = paid[np.array(columns) - 1]
-    last = np.append(np.diff(cost) > 0, True)
-    return [k for k, use in zip(columns, last, strict=True) if use], cost[last]
 
 
 def paid_measurements(
@@ -154,6 +152,14 @@ class Submodel:
     row: int  # Its row in the table of the submodel path
     cost: float = 0.0  # What its features cost
 
+    @property
+    def masks(self) -> list[Mask]:
+        """The selected columns of each view, (D_m,) bool arrays."""
+        masks = [np.zeros(D, dtype=bool) for D in self.predictor.widths]
+        for mask, columns in zip(masks, self.columns, strict=True):
+            mask[columns] = True
+        return masks
+
 
 @dataclass(frozen=True)
 class PathSizes:
@@ -172,14 +178,6 @@ class PathSizes:
         return [0, *self.n_features][-1] == self.total
 
 
-def column_masks(submodel: Submodel) -> list[Mask]:
-    """Return which columns of each view a submodel has, (D_m,) bool arrays."""
-    masks = [np.zeros(D, dtype=bool) for D in submodel.predictor.widths]
-    for mask, columns in zip(masks, submodel.columns, strict=True):
-        mask[columns] = True
-    return masks
-
-
 def path_sizes(fit: FitContext, path: SubmodelPath, views: Mask) -> PathSizes:
     """Return the sizes of the submodel path of some views.
 
@@ -190,10 +188,10 @@ def path_sizes(fit: FitContext, path: SubmodelPath, views: Mask) -> PathSizes:
     Shapes: views (M,).
     """
     basis = path.basis
-    width, n_features = count_columns(fit.problem, views), count_features(fit.problem, views)
+    width = int(np.array(fit.problem.widths)[views].sum())
+    n_features = int(np.array(fit.problem.n_features)[views].sum())
     longest = int(basis.length[0])
-    necessary = fit.everyone.always()
-    always = 0 if necessary is None else int(necessary[0, basis.order[0, :longest]].sum())
+    always = int(fit.everyone.always()[0, basis.order[0, :longest]].sum())
     grid = [always + size for size in ((0, *SIZES) if always else SIZES)]
     grid = [size for size in grid if size <= longest and size < width]
     by_columns = {basis.whole_groups(0, size): size for size in grid}
@@ -223,56 +221,196 @@ def largest_within(counts: Sequence[int], n_features: int) -> int:
     return int(np.searchsorted(counts, n_features, side="right")) - 1
 
 
-def base_rate_predictor(fit: FitContext) -> Predictor:
-    """Return the predictor without features, which predicts the base rate for every row."""
-    base = fit.full.base_logit[0]
-    C, M = len(base), len(fit.problem.widths)
-    nothing = [np.zeros(0, dtype=np.intp) for _ in range(M)]
-    block = WeightGaussian(nothing, base[None, :, None].copy(), np.zeros((1, C, 1, 1)))
-    none = np.zeros((M, C))
-    noise = fit.full.base_variance[0].copy()
-    return Predictor([block], np.ones((1, C)), fit.problem.widths, noise, none, none, none)
-
-
 def make_submodels(
-    fit: FitContext,
-    path: SubmodelPath,
-    sizes: PathSizes,
-    steps: Scores,
-    n_factors: int,
-    first_row: int,
+    fit: FitContext, path: SubmodelPath, sizes: PathSizes, steps: Scores, first_row: int
 ) -> list[Submodel]:
     """Return the base rate and the submodel of every size, from small to large."""
     paid = cost_along(fit.everyone, path, 0)
-    base = base_rate_predictor(fit)
-    made = [Submodel(0, base, base.blocks[0].entering(base.widths), 0)]
+    base, widths = fit.full.base_logit[0], fit.problem.widths
+    C, none = len(base), np.zeros((len(widths), len(base)))
+    nothing = [np.zeros(0, dtype=np.intp) for _ in widths]
+    block = WeightGaussian(nothing, base[None, :, None].copy(), np.zeros((1, C, 1, 1)))
+    noise = fit.full.base_variance[0].copy()
+    predictor = Predictor([block], np.ones((1, C)), widths, noise, none, none, none)
+    submodels = [Submodel(0, predictor, nothing, 0)]
     for place, (columns, count) in enumerate(zip(sizes.columns, sizes.n_features, strict=True)):
         predictor, index = submodel_predictor(fit, path, columns, steps[place : place + 1])
-        predictor = share_factors(predictor, fit.problem.views, n_factors)
         cost = 0.0 if paid is None else float(paid[columns - 1])
-        made.append(Submodel(count, predictor, index, first_row + place, cost))
-    return made
+        submodels.append(Submodel(count, predictor, index, first_row + place, cost))
+    return submodels
 
 
-def whole_views_submodel(
-    fit: FitContext, views: Mask, whole: Scores, n_factors: int, row: int, n_features: int
-) -> Submodel:
-    """Return the submodel with all features of some views (M,); see `make_submodels`.
+def submodel_predictor(
+    fit: FitContext, path: SubmodelPath, size: int, step: Scores
+) -> tuple[Predictor, Index]:
+    """Return the ensemble projected onto the first columns of the path, and its columns.
 
-    `n_features` is how many of them count.
+    `step` says how these columns compare with the ensemble.
     """
-    problem = fit.problem
-    predictor = whole_view_predictor(fit, views[None], whole)
-    predictor = share_factors(predictor, problem.views, n_factors)
-    columns = [np.arange(D if use else 0) for D, use in zip(problem.widths, views, strict=True)]
-    return Submodel(n_features, predictor, columns, row, problem.total_cost())
+    chosen = path.basis.order[0, :size]
+    place = np.argsort(chosen, kind="stable")  # blocks list columns in rising order
+    reorder = np.concatenate([[0], 1 + place])
+    flat = np.zeros(sum(map(len, fit.index)), dtype=bool)
+    flat[chosen] = True
+    parts = np.split(flat, np.cumsum([len(i) for i in fit.index])[:-1])
+    index = [columns[part] for columns, part in zip(fit.index, parts, strict=True)]
+    mean, cov = path.weights_of(0, size)
+    signal, lacking = submodel_signal(fit.everyone, path, 0, size)
+    mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
+    shrink, noise, stretch = np.ones(len(mean)), path.noise[0], step.stretch[0]
+    if fit.problem.task == "regression":
+        noise = noise + step.left_out[0]
+    else:
+        shrink = shrinkage(step.left_out[0])
+    block = WeightGaussian(
+        index,
+        (shrink[:, None] * mean)[None],
+        ((shrink**2 * stretch)[:, None, None] * cov)[None],
+    )
+    if fit.problem.groups is not None:  # a level that the others say has weight 0
+        index = with_their_groups(index, fit.problem.groups)
+    predictor = Predictor(
+        [block],
+        np.ones((1, len(mean))),
+        fit.problem.widths,
+        noise,
+        shrink**2 * signal,
+        shrink**2 * signal,
+        shrink**2 * (signal + stretch * (lacking - signal)),
+    )
+    return share_factors(predictor, fit.problem.views, fit.n_factors), index
 
 
-def count_columns(problem: Problem, views: Mask) -> int:
-    """Return the number of columns of some views (M,)."""
-    return sum(D for D, use in zip(problem.widths, views, strict=True) if use)
+def whole_view_predictor(fit: FitContext, views: Mask, step: Scores) -> Predictor:
+    """Return the stacked ensemble on all features of some views.
+
+    `step` says how these views compare with the ensemble.
+    """
+    left_out, C = step.left_out[0], len(fit.data.T)
+    regression = fit.problem.task == "regression"
+    weights = fit.full.point_weights(fit.stacking.shares)[:, 0]  # (J, C)
+    designs = Designs.of(fit.full.batch)
+    nobody = np.zeros(1, dtype=np.intp)
+    found = []
+    noise, parts, lacking = np.zeros(C), 0.0, 0.0
+    for j, _ in fit.full.used(weights[:, None]):
+        q = restricted(designs.attach(fit.full.points[j], nobody, every=True), views)
+        w = weights[j]
+        noise = noise + w * noise_variance(q.noise, (1, C))[0]
+        parts = parts + w[:, None] * q.design.parts(q.solution, q.s)[0]
+        lacking = lacking + w * q.missing_view_variance()[0]
+        found.append((j, q))
+    shrink = np.ones(C) if regression else shrinkage(left_out)
+    spread = shrink * np.sqrt(step.stretch[0])
+    slope = float(fit.stacking.slope[0])
+    calibration = Calibration(
+        fit.full.base_logit[0], slope, float(fit.stacking.slope_var[0]), shrink, spread
+    )
+    signal = (slope * shrink) ** 2 * mean_squares(np.asarray(parts), fit.data.absent)
+    blocks, order = _blocks(fit, found, designs)
+    weights = weights[order]
+    final: Calibration | None = calibration
+    if len(blocks) == 1 and isinstance(blocks[0], WeightGaussian):
+        blocks = [pool(blocks[0], weights, calibration)]
+        weights, final = np.ones((1, C)), None
+    predictor = Predictor(
+        blocks,
+        weights,
+        fit.problem.widths,
+        noise + (left_out if regression else 0.0),
+        signal,
+        signal,
+        spread**2 * np.asarray(lacking),
+        final,
+    )
+    return share_factors(predictor, fit.problem.views, fit.n_factors)
 
 
-def count_features(problem: Problem, views: Mask) -> int:
-    """Return the number of features of some views (M,), a category counted once."""
-    return sum(n for n, use in zip(problem.n_features, views, strict=True) if use)
+def _blocks(
+    fit: FitContext, found: list[tuple[int, WeightPosterior]], designs: Designs
+) -> tuple[list[WeightGaussian | KernelGaussian], list[int]]:
+    """Return the Gaussians as blocks of one kind each, and their order among the points."""
+    kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
+    for j, q in found:
+        by_view = fit.data.grams is not None and not fit.full.points[j].selects
+        kind = "views" if by_view else "columns"
+        if isinstance(q.solution, FeaturePosterior):
+            kind = "weights"
+        kinds.setdefault(kind, []).append((j, q))
+    blocks: list[WeightGaussian | KernelGaussian] = []
+    order: list[int] = []
+    for kind, pairs in kinds.items():
+        order += [j for j, _ in pairs]
+        solutions = [q.solution for _, q in pairs]
+        if kind == "weights":
+            half = np.stack([q.half[0] for q in solutions])
+            cov = np.matmul(half.swapaxes(-1, -2), half)
+            mean = np.stack([q.w[0] for q in solutions])
+            blocks.append(WeightGaussian(fit.index, mean, cov))
+            continue
+        alpha, half = (
+            np.stack([getattr(q, name)[0] for q in solutions]) for name in ("alpha", "half")
+        )
+        s = np.stack([q.s[0] for _, q in pairs])
+        if kind == "columns":
+            cells = np.ascontiguousarray(designs.candidates.X1[0, :, 1:])
+            blocks.append(KernelGaussian(alpha, half, s, INTERCEPT_VAR, fit.index, cells, None))
+        else:
+            train = list(fit.problem.views)
+            blocks.append(KernelGaussian(alpha, half, s, INTERCEPT_VAR, None, None, train))
+    return blocks, order
+
+
+class StoredPath:
+    """A submodel path on all rows and in every inner fold, cut to its first columns.
+
+    Of every view its first features are taken, in the order of the path, in every fold.
+    """
+
+    def __init__(
+        self,
+        fit: FitContext,
+        path: SubmodelPath,
+        folds: Sequence[SubmodelPath],
+        views: Mask,
+        limit: int = STORED,
+    ) -> None:
+        self.fit, self.views = fit, views  # (M,); views whose features the path may have
+        self.path = first_columns(path, limit)
+        self.folds = [first_columns(own, limit) for own in folds]
+        whole = self.path.basis.length[0] == path.basis.length[0] < max(SIZES)
+        self.complete = bool(whole)  # whether nothing was cut off
+
+    def available(self) -> IntArray:
+        """Return how many features of each view the path has on all rows, (M,)."""
+        return features_per_view(path_columns(self.fit.everyone, self.path, 0), len(self.views))
+
+    def missing(self, most: IntArray) -> IntArray:
+        """Return the views that have more features than the path has, although asked for."""
+        wanted = np.minimum(most, self.fit.problem.n_features)
+        enough = (wanted <= self.available()) | (self.views & self.complete)
+        return np.flatnonzero(~enough & (most > 0))
+
+    def submodel(self, most: IntArray, row: int) -> tuple[Submodel, IntArray, dict[str, Any]]:
+        """Return the submodel with at most so many features of each view.
+
+        With its columns among the candidates on all rows, in the order of the path, and its record.
+
+        Shapes: most (M,).
+        """
+        fit = self.fit
+        found = []
+        for batch, path in zip(fit.batches, self.folds, strict=True):
+            folds = [path_columns(batch, path, f) for f in range(len(batch))]
+            own = with_columns(path, [first_of_views(columns, most) for columns in folds])
+            found.append(moments_at(batch, own, own.basis.length[None]))
+        scores = fit.score(found)
+        first = first_of_views(path_columns(fit.everyone, self.path, 0), most)
+        path = with_columns(self.path, [first])
+        order, size = path.basis.order[0], int(path.basis.length[0])
+        predictor, index = submodel_predictor(fit, path, size, scores)
+        columns = path_columns(fit.everyone, path, 0)
+        enters = entering_columns(order, [size], fit.index)
+        (record,) = fit.records("per view", [len(np.unique(columns[1]))], [size], scores, enters)
+        count = int(features_per_view(columns, len(self.views)).sum())
+        return Submodel(count, predictor, index, row), order, {**record, "selected": True}

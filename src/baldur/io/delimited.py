@@ -19,9 +19,8 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from baldur.core.escape import unescape_cell
+from baldur.core.escape import unescape_cell, unescape_frame
 from baldur.core.limits import ReadLimits
-from baldur.core.spreadsheet import unescape_frame
 from baldur.exceptions import InputError
 from baldur.io.files import check_header, id_position, parsing, suffix_of
 

@@ -5,8 +5,8 @@ In come prepared views and outputs, as for the default model. Out go `PaperClass
 
 - `estimators`: the two estimators; `predictor`: a fitted posterior in the form that estimators,
   cards and model files expect.
-- `run`: the fit from several starts (`starts`), with `updates`, `bound` and `pruning`.
-- `state`, `priors`, `latent`, `weights`: the factors of the posterior and their equations.
+- `run`: the fit from several starts, with `updates` and with `bound`, which says what to drop.
+- `state`, `weights`: the factors of the posterior.
 
 It may import the core (`views`, `preparation`, `model`, `inference`, `estimators`), which never
 imports it. Evaluation, cards and saving may.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
@@ -16,8 +16,8 @@ from baldur.estimators.classifier import ClassifierBase
 from baldur.estimators.default_fit import FittedPosterior, Reporter, Training
 from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError, NoSignalWarning
-from baldur.paper.predictor import fit_mean_field
-from baldur.paper.run import SPACES
+from baldur.paper.predictor import make_predictor
+from baldur.paper.run import SPACES, run_meanfield
 from baldur.views.prepared_view import PreparedView
 
 BOUNDS = ("quadrature", "jaakkola")
@@ -47,33 +47,43 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
 
 
 def fit_paper(
-    parameters: Mapping[str, Any],
-    views: list[PreparedView],
-    training: Training,
-    watch: Callable[[dict[str, Any]], None],
+    estimator: PaperClassifier | PaperRegressor, views: list[PreparedView], training: Training
 ) -> FittedPosterior:
     """Fit the mean-field posterior with the parameters of an estimator."""
-    n_factors = parameters["n_factors"]
-    seed = check_random_state(parameters["random_state"]).randint(2**31 - 1)
+    relevance, n_factors = estimator.relevance_vectors, estimator.n_factors
+    automatic = isinstance(relevance, str) and relevance == "auto"
+    if not automatic and set(_spaces(estimator.space)) == {"primal"}:
+        raise InputError(
+            "relevance_vectors carry the dual posterior, but no view has it. Give "
+            'space="dual", or leave relevance_vectors out.'
+        )
     regression = training.task == "regression"
-    predictor = fit_mean_field(
-        views,
-        training.T,
-        task="regression" if regression else "classification",
-        n_factors=training.T.shape[1] if n_factors == "auto" else int(n_factors),
-        a_gamma=float(parameters["sparsity"]),
-        spaces=parameters["space"],
-        relevance=parameters["relevance_vectors"],
-        max_iter=parameters["max_iter"],
-        tol=parameters["tol"],
-        prune=parameters["prune"],
-        sample_weight=training.weight,
-        rng=int(seed),
-        # In regression outputs are observed: no bound on the logistic function is ever used.
-        bound_kind=parameters.get("bound", "jaakkola"),
-        callback=watch,
-    )
-    result = predictor.result
+    if regression and not training.T.any():
+        raise InputError(
+            "y: outcomes must differ, but all are the same in the samples with positive "
+            "weight, and this posterior is not defined without noise. Check the column or "
+            "how the rows were split."
+        )
+    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    with Reporter(estimator.verbose, type(estimator).__name__) as reporter:
+        result = run_meanfield(
+            views,
+            training.T,
+            task="regression" if regression else "classification",
+            n_factors=training.T.shape[1] if n_factors == "auto" else int(n_factors),
+            a_gamma=float(estimator.sparsity),
+            spaces=estimator.space,
+            relevance=relevance,
+            max_iter=estimator.max_iter,
+            tol=estimator.tol,
+            prune=estimator.prune,
+            sample_weight=training.weight,
+            rng=int(seed),
+            # In regression outputs are observed: no bound on the logistic function is ever used.
+            bound_kind=getattr(estimator, "bound", "jaakkola"),
+            callback=reporter.watch,
+        )
+    predictor = make_predictor(result, views, regression)
     names = [view.name for view in views]
     attributes: dict[str, Any] = {
         "elbo_": float(result.elbo),
@@ -96,17 +106,6 @@ def fit_paper(
         attributes,
         [] if predictor.V.shape[1] else [(text, NoSignalWarning)],
     )
-
-
-def check_dual(parameters: Mapping[str, Any]) -> None:
-    """Refuse relevance vectors where no view has the dual posterior."""
-    relevance = parameters["relevance_vectors"]
-    chosen = isinstance(relevance, str) and relevance == "auto"
-    if not chosen and set(_spaces(parameters["space"])) == {"primal"}:
-        raise InputError(
-            "relevance_vectors carry the dual posterior, but no view has it. Give "
-            'space="dual", or leave relevance_vectors out.'
-        )
 
 
 class PaperClassifier(ClassifierBase):
@@ -248,13 +247,8 @@ default="auto"
         """
         return self._fit(X, y, sample_weight)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_dual(self.get_params(deep=False))
-
     def _fit_posterior(self, views: list[PreparedView], training: Training) -> FittedPosterior:
-        with Reporter(self.verbose, type(self).__name__) as reporter:
-            return fit_paper(self.get_params(deep=False), views, training, reporter.watch)
+        return fit_paper(self, views, training)
 
 
 class PaperRegressor(RegressorBase):
@@ -370,16 +364,5 @@ default="auto"
         """
         return self._fit(X, y, sample_weight)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_dual(self.get_params(deep=False))
-
     def _fit_posterior(self, views: list[PreparedView], training: Training) -> FittedPosterior:
-        if not training.T.any():
-            raise InputError(
-                "y: outcomes must differ, but all are the same in the samples with positive "
-                "weight, and this posterior is not defined without noise. Check the column or "
-                "how the rows were split."
-            )
-        with Reporter(self.verbose, type(self).__name__) as reporter:
-            return fit_paper(self.get_params(deep=False), views, training, reporter.watch)
+        return fit_paper(self, views, training)

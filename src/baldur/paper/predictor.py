@@ -1,4 +1,4 @@
-"""A mean-field run in the form the estimators expect."""
+"""The fitted mean-field posterior, and predictions from it in the form the estimators expect."""
 
 from __future__ import annotations
 
@@ -8,22 +8,208 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from baldur.core.state import Boolean, Numbers, Object, stored
-from baldur.core.types import Array, Index
-from baldur.inference.gaussians import WeightGaussian
-from baldur.inference.predictor import mean_squares
-from baldur.model.likelihood import Loadings
-from baldur.paper.result import (
-    MeanFieldResult,
-    latent_moments,
-    noise_variance,
-    predict_meanfield,
-    predictor_moments,
+from baldur.core.state import (
+    Boolean,
+    ByName,
+    Covariance,
+    Each,
+    Flags,
+    Number,
+    Numbers,
+    Object,
+    Plain,
+    Sizes,
+    Text,
+    need,
+    stored,
 )
-from baldur.paper.run import run_meanfield
+from baldur.core.types import Array, Index, IntArray, Mask
+from baldur.inference.predictor import WeightGaussian, mean_squares
+from baldur.model.likelihood import Loadings
+from baldur.paper.state import Data, State
+from baldur.paper.weights import apply, quadratic, weight_moments
 from baldur.views.prepared_view import PreparedView
 
 Views = Sequence[PreparedView]
+
+LIVE = 1e-3
+"""A factor is live if the linear predictor of some output moves with it by more than this: a
+standard deviation over the training rows, in logits, or in standard deviations of the outputs."""
+
+
+@dataclass(frozen=True)
+class WeightSpread:
+    """Covariance of the selected weights of one view, as basis B and variances in it.
+
+    x^T Sigma_k x = sum_j (x B)_j^2 coef_var_jk
+    + (sum_d x_d^2 null_scale_d - |x B|^2) null_var_k, the second part only on the sample side.
+    Holds (selected features) x (rank) numbers.
+    """
+
+    kind: ClassVar[str] = "weight spread"
+
+    index: IntArray = stored(Numbers("l", "int", low=0, below="D"))
+    basis: Array = stored(Numbers("l r"))
+    coef_var: Array = stored(Numbers("r K", low=0.0))
+    null_scale: Array = stored(Numbers("?", low=0.0))
+    null_var: Array = stored(Numbers("K", low=0.0))
+
+    def covariance(self, k: int) -> Array:
+        """Return Sigma_wk of the selected features."""
+        cov = (self.basis * self.coef_var[:, k]) @ self.basis.T
+        if self.null_var[k]:
+            cov += self.null_var[k] * (np.diag(self.null_scale) - self.basis @ self.basis.T)
+        return np.asarray(cov)
+
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse features out of order, and variances that lack their scales."""
+        full = len(self.null_scale) == len(self.index) or not self.null_var.any()
+        need(full, "expected one scale per feature", "null_scale")
+        rising = (np.diff(self.index) > 0).all()
+        need(rising, "expected features in order, none twice", "index")
+
+
+@dataclass(frozen=True)
+class MeanFieldResult:
+    """Posterior of a mean-field run.
+
+    Only the K live factors are part of it, and there is none where the fit ends at the base rate.
+    Weights have full length; those of dropped features are zero.
+    """
+
+    kind: ClassVar[str] = "mean-field result"
+
+    # Mean and marginal standard deviation of the weights
+    W: list[Array] = stored(Each(Numbers("K D"), "M"))
+    W_std: list[Array] = stored(Each(Numbers("K D", low=0.0), "M"))
+    V: Array = stored(Numbers("C K"))  # V, V_cov: <V> and Sigma_V
+    V_cov: Array = stored(Covariance("K K"))
+    b: Array = stored(Numbers("C"))  # b, b_var: mean and variance of the intercepts
+    b_var: float = stored(Number(low=0.0))
+    gamma: list[Array] = stored(Each(Numbers("D", low=0.0), "M"))  # <gamma_d>
+    delta: list[Array] = stored(Each(Numbers("K", low=0.0), "M"))  # <delta_k>
+    omega: Array = stored(Numbers("K", low=0.0))  # <omega_k>
+    tau: float = stored(Number(above=0.0))  # tau, psi: <tau> and <psi>
+    psi: float = stored(Number(above=0.0))
+    features: list[Mask] = stored(Each(Flags("D"), "M"))  # features, views: what is selected
+    views: Mask = stored(Flags("M"))
+    # Relevance vectors of each view, empty for primal and dropped views
+    relevance: list[IntArray] = stored(Each(Numbers("?", "int", low=0), "M"))
+    elbo: float = stored(Number(finite=False))
+    history: list[dict[str, Any]] = stored(Each(ByName(Plain())))
+    converged: bool = stored(Boolean())
+    spaces: list[str] = stored(Each(Text(), "M"))  # Per view, "primal" or "dual"
+    start: str = stored(Text())
+    spread: list[WeightSpread] = stored(Each(Object((WeightSpread,)), "M"))
+
+
+def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
+    """Return the live factors of the final state, weights spread over arrays of full length."""
+    moved = np.sqrt(data.weight @ state.explained**2 / data.n) * np.abs(state.V).max(axis=0)
+    live = np.flatnonzero(moved > LIVE * np.sqrt(data.output_scale))
+    W, W_std, gamma, features, spread = [], [], [], [], []
+    for m, view in enumerate(state.views):
+        spec, D = view.q.spectrum, view.selected.size
+        mean, var = weight_moments(data.views[m], view.q)
+        # Without a live factor no feature takes part in a prediction.
+        place = np.arange(spec.index.size if live.size else 0)
+        full, std = np.zeros((live.size, D)), np.zeros((live.size, D))
+        full[:, spec.index], std[:, spec.index] = mean[live], np.sqrt(var[live])
+        W.append(full)
+        W_std.append(std)
+        _, member = data.groups[m]
+        every = view.dropped.gamma.mean[member]
+        every[spec.index] = view.gamma.mean
+        gamma.append(every)
+        features.append(np.isin(np.arange(D), spec.index[place]))
+        null_var = view.q.null_var[live] if spec.n_null else np.zeros(live.size)
+        basis = spec.full_basis(data.views[m])[place]
+        coef_var = view.q.coef_var[:, live]
+        scale = spec.null_scale[place]
+        spread.append(WeightSpread(spec.index[place], basis, coef_var, scale, null_var))
+    used = [
+        mask.any() and space != "primal" for mask, space in zip(features, data.spaces, strict=True)
+    ]
+    none = np.zeros(0, dtype=np.intp)
+    return MeanFieldResult(
+        W=W,
+        W_std=W_std,
+        V=state.V[:, live],
+        V_cov=state.V_cov[np.ix_(live, live)],
+        b=state.b,
+        b_var=state.b_var,
+        gamma=gamma,
+        delta=[view.delta.mean[live] for view in state.views],
+        omega=state.omega.mean[live],
+        tau=state.mean_tau,
+        psi=state.mean_psi,
+        features=features,
+        views=np.array([mask.any() for mask in features]),
+        relevance=[rows if use else none for rows, use in zip(data.relevance, used, strict=True)],
+        spaces=list(data.spaces),
+        spread=spread,
+        **record,
+    )
+
+
+def latent_moments(result: MeanFieldResult, views: Views) -> tuple[Array, Array]:
+    """Mean sum_m x W^T and variance of z before its noise, both (n, K), for new rows.
+
+    Dropped features count as w = 0: their spread, of order 1/(delta gamma), is left out.
+
+    Shapes: views (n, D_m); returns mean, var (n, K).
+    """
+    mean, var = np.zeros(()), np.zeros(())
+    for view, W, s in zip(views, result.W, result.spread, strict=True):
+        mean = mean + apply(view, W[:, s.index].T, s.index)
+        inside = apply(view, s.basis, s.index) ** 2
+        spread = inside @ s.coef_var
+        if s.null_var.any():
+            whole = quadratic(view, s.null_scale, s.index)
+            spread = spread + np.outer(np.maximum(whole - inside.sum(axis=1), 0.0), s.null_var)
+        var = var + spread
+    return mean, var
+
+
+def predictor_moments(result: MeanFieldResult, views: Views) -> tuple[Array, Array]:
+    """Mean and variance of the linear predictor of new rows, (n, C), without the noise of the rows.
+
+    <eta_c> = z V_c^T + b_c, with z = sum_m x W^T, and
+
+        Var eta_c = Var b + v_c S_x v_c^T + tr(Sigma_V (z^T z + S_x)),
+
+    S_x = diag(sum_m x^T Sigma_wk x). What a row adds of its own is `noise_variance`.
+
+    Shapes: views (n, D_m); returns mean, var (n, C).
+    """
+    Z, spread = latent_moments(result, views)
+    mean = Z @ result.V.T + result.b
+    loading = np.einsum("nk,kl,nl->n", Z, result.V_cov, Z) + spread @ np.diag(result.V_cov)
+    var = result.b_var + spread @ (result.V**2).T + loading[:, None]
+    return mean, var
+
+
+def noise_variance(result: MeanFieldResult) -> Array:
+    """Variance of the noise of a single row in each output, (C,).
+
+    1/psi + (v_c v_c^T + tr Sigma_V)/tau: the noise of y and, through the loadings, that of z. Only
+    the sum is seen in the data; how it is divided between psi and tau is up to the priors.
+    """
+    through = np.sum(result.V**2 + np.diag(result.V_cov), axis=1)
+    return np.asarray(1.0 / result.psi + through / result.tau)
+
+
+def predict_meanfield(result: MeanFieldResult, views: Views) -> tuple[Array, Array]:
+    """Mean and variance of y (the logit, or the output in regression) for new rows, (n, C).
+
+    The moments of the linear predictor with the noise of y and z added. Departure from the paper:
+    it prints the mean without V and the variance as 1/psi + Sigma_V/tau, which leaves out the
+    spread of W and most of that of V.
+
+    Shapes: views (n, D_m); returns mean, var (n, C).
+    """
+    mean, var = predictor_moments(result, views)
+    return mean, var + noise_variance(result)
 
 
 @dataclass
@@ -56,13 +242,13 @@ class MeanFieldPredictor:
 
     def latent(self, views: Views) -> tuple[Array, Array]:
         """Return Z of new rows with its variance, its own noise 1/tau included, each (n, K)."""
-        mean, var = latent_moments(self.result, list(views))
+        mean, var = latent_moments(self.result, views)
         return mean, var + 1.0 / self.result.tau
 
     def moments(self, views: Views) -> tuple[Array, Array]:
         """Return mean and variance of the linear predictors, each (n, C)."""
         rule = predictor_moments if self.regression else predict_meanfield
-        mean, var = rule(self.result, list(views))
+        mean, var = rule(self.result, views)
         return mean, var
 
     def coefficients(self) -> tuple[list[Array], list[Array], Array]:
@@ -112,17 +298,15 @@ class MeanFieldPredictor:
         return WeightGaussian(index, mean, cov)
 
 
-def fit_mean_field(views: Views, T: Array, *, task: str, **options: Any) -> MeanFieldPredictor:
-    """Fit the paper's mean-field posterior; `options` go to `run_meanfield`."""
-    result = run_meanfield(list(views), T, task=task, **options)
-    V = np.asarray(result.V)
+def make_predictor(result: MeanFieldResult, views: Views, regression: bool) -> MeanFieldPredictor:
+    """Return the predictor of a run on these training rows."""
     parts = np.stack([view.apply(W.T).T for view, W in zip(views, result.W, strict=True)])
     absent = np.stack([view.absent for view in views], axis=1).astype(float)
     return MeanFieldPredictor(
         result,
-        task == "regression",
+        regression,
         mean_squares(parts, absent),
-        mean_squares(np.einsum("ck,mkn->mcn", V, parts), absent),
+        mean_squares(np.einsum("ck,mkn->mcn", np.asarray(result.V), parts), absent),
     )
 
 

@@ -1,15 +1,22 @@
-"""State of a mean-field run: the fixed data, and posteriors that every update replaces."""
+"""Posteriors and fixed data of a mean-field run; every update replaces posteriors by new ones.
+
+In the paper's symbols, for one view with D features and K factors,
+
+    w_kd ~ N(0, 1/(delta_k gamma_d)),   v_:k ~ N(0, I_C/omega_k),
+
+and every precision has a Gamma posterior with one shape for the whole vector and its own rates.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import digamma
 
 from baldur.core.types import Array, IntArray, Mask
-from baldur.model.spike_slab import GammaPrior
-from baldur.paper.priors import GammaPosterior, Priors
-from baldur.paper.weights import ViewProducts, Weights
+from baldur.model.spike_slab import VAGUE, GammaPrior
+from baldur.paper.weights import SelectedColumns, Weights
 
 NORM_DIGITS = 11
 """Norms that agree in this many digits are one group. The bound changes by less than 1e-10 nats
@@ -19,24 +26,84 @@ ROOT_STEPS = 100
 
 
 @dataclass(frozen=True)
-class NormGroups:
-    """Features of one view grouped by their squared norm."""
+class GammaPosterior:
+    """Independent Gamma distributions with one common shape and a vector of rates.
 
-    norms: Array  # (G,); t of each group
-    member: IntArray  # (D,); the group of each feature
+    ``shape == inf`` is the point mass at one, whatever the rates (only their length counts).
+    """
 
-    @classmethod
-    def of(cls, norms: Array) -> NormGroups:
-        """Group squared norms (D,) that agree up to rounding."""
-        size = np.where(norms > 0, norms, 1.0)
-        digits = 10.0 ** (NORM_DIGITS - np.ceil(np.log10(size)))
-        found, member = np.unique(np.round(norms * digits) / digits, return_inverse=True)
-        return cls(found, member.astype(np.int32))
+    shape: float
+    rate: Array
 
-    def count(self, selected: Mask) -> Array:
-        """Return the number of dropped features in each group, (G,)."""
-        out = np.bincount(self.member[~selected], minlength=self.norms.size)
-        return out.astype(float)
+    @property
+    def mean(self) -> Array:
+        """Return the mean <g> = shape / rate."""
+        if np.isinf(self.shape):
+            return np.ones_like(self.rate)
+        return self.shape / self.rate
+
+    @property
+    def mean_log(self) -> Array:
+        """Return the mean logarithm <ln g> = digamma(shape) - ln(rate)."""
+        if np.isinf(self.shape):
+            return np.zeros_like(self.rate)
+        return digamma(self.shape) - np.log(self.rate)
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Hyperparameters of the model; gamma ~ Gamma(a, a), from ARD (a = 1e-6) to none (a = inf)."""
+
+    gamma: GammaPrior = VAGUE
+    delta: GammaPrior = VAGUE
+    omega: GammaPrior = VAGUE
+    tau: GammaPrior = VAGUE
+    psi: GammaPrior = VAGUE
+    intercept_precision: float = 1e-4
+
+
+@dataclass(frozen=True)
+class Data:
+    """Everything that does not change during a run."""
+
+    views: list[SelectedColumns]  # Standardised, N x D_m
+    T: Array  # (N, C); 0/1 labels, or the real outputs in regression
+    weight: Array  # (N,); Sample weights s_n; all sums over rows are weighted by them
+    classification: bool
+    quadrature: bool  # Integrate ln sigmoid over q(y) instead of bounding it (classification only)
+    priors: Priors
+    spaces: list[str]  # "primal" or "dual" per view
+    relevance: list[IntArray]  # Rows used as relevance vectors, per view (not used by primal views)
+    norms: list[Array]  # (D_m,); t_d = sum_n s_n x_nd^2
+    groups: list[tuple[Array, IntArray]]  # Features grouped by t_d, see `group_norms`
+    scores: list[Array]  # (D_m, C); X^T diag(s) (T - mean T), by which features are screened
+    order: list[int]  # Views in the order in which they are updated
+
+    @property
+    def n(self) -> float:
+        """Total weight of the rows; the paper's N."""
+        return float(self.weight.sum())
+
+    @property
+    def output_scale(self) -> float:
+        """Variance of the outputs that precisions are measured against: 1 on the logit scale."""
+        if self.classification:
+            return 1.0
+        centred = self.T - (self.weight @ self.T) / self.n
+        return max(float(np.mean(self.weight @ centred**2)) / self.n, np.finfo(float).tiny)
+
+    def count_dropped(self, m: int, selected: Mask) -> Array:
+        """Return the number of dropped features of view `m` in each group of norms, (G,)."""
+        norms, member = self.groups[m]
+        return np.bincount(member[~selected], minlength=norms.size).astype(float)
+
+
+def group_norms(norms: Array) -> tuple[Array, IntArray]:
+    """Group squared norms (D,) that agree up to rounding: norm of each group, group of each."""
+    size = np.where(norms > 0, norms, 1.0)
+    digits = 10.0 ** (NORM_DIGITS - np.ceil(np.log10(size)))
+    values, member = np.unique(np.round(norms * digits) / digits, return_inverse=True)
+    return values, member.astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -66,24 +133,18 @@ class Dropped:
             logdet=np.log(var) @ self.count,
         )
 
-    def take_factors(self, rest: IntArray) -> Dropped:
-        """Return the sums of some of the factors."""
-        return replace(self, trace=self.trace[rest], w2=self.w2[rest], logdet=self.logdet[rest])
 
-
-def make_dropped(
-    prior: GammaPrior, groups: NormGroups, count: Array, delta: Array, tau: float
-) -> Dropped:
-    """Return q(gamma_d) and q(w_kd) of the dropped features at their joint optimum.
+def make_dropped(data: Data, m: int, count: Array, delta: Array, tau: float) -> Dropped:
+    """Return q(gamma_d) and q(w_kd) of the dropped features of view `m` at their joint optimum.
 
     Shapes: count (G,), delta (K,).
     """
-    mean = dropped_gamma(prior, delta, tau * groups.norms)
+    prior, (norms, _) = data.priors.gamma, data.groups[m]
+    mean = dropped_gamma(prior, delta, tau * norms)
     shape = prior.shape + 0.5 * delta.size
     rate = np.ones_like(mean) if np.isinf(shape) else shape / mean
     none = np.zeros(delta.size)
-    made = Dropped(groups.norms, count, GammaPosterior(shape, rate), none, none, none)
-    return made.at(delta, tau)
+    return Dropped(norms, count, GammaPosterior(shape, rate), none, none, none).at(delta, tau)
 
 
 def decreasing_root(A: Array, B: Array, load: Array, slope: Array, count: Array) -> Array:
@@ -102,9 +163,9 @@ def decreasing_root(A: Array, B: Array, load: Array, slope: Array, count: Array)
         falls = B * x + 0.5 * np.sum(share * moving / (load + moving), axis=1)
         new = u + value / falls
         new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-        arrived = np.abs(new - u).max(initial=0.0) < 1e-14
+        converged = np.abs(new - u).max(initial=0.0) < 1e-14
         u = new
-        if arrived:
+        if converged:
             break
     return np.exp(u)
 
@@ -135,34 +196,6 @@ def dropped_delta(
     return decreasing_root(A, B, safe, dropped.gamma.mean[None, :], dropped.count)
 
 
-SCREENED_SHAPE = 1e-3
-"""Largest prior shape a at which features outside the screen are dropped from the outset. With a
-heavier prior all features share the signal, and none may be left out."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """Everything that does not change during a run."""
-
-    views: list[ViewProducts]  # Standardised, N x D_m
-    T: Array  # (N, C); 0/1 labels, or the real outputs in regression
-    weight: Array  # (N,); Sample weights s_n; all sums over rows are weighted by them
-    classification: bool
-    quadrature: bool  # Integrate ln sigmoid over q(y) instead of bounding it (classification only)
-    priors: Priors
-    spaces: list[str]  # "primal" or "dual" per view
-    relevance: list[IntArray]  # Rows used as relevance vectors, per view (not used by primal views)
-    norms: list[Array]  # (D_m,); t_d = sum_n s_n x_nd^2
-    groups: list[NormGroups]  # The features of each view grouped by t_d
-    scores: list[Array]  # (D_m, C); X^T diag(s) (T - mean T), by which features are screened
-    order: list[int]
-
-    @property
-    def n(self) -> float:
-        """Total weight of the rows; the paper's N."""
-        return float(self.weight.sum())
-
-
 @dataclass(frozen=True)
 class ViewState:
     """The posteriors of one view."""
@@ -174,11 +207,6 @@ class ViewState:
     gamma_w2: Array  # (K,)
     stale: bool  # True once gamma or `selected` has changed since the spectrum of `q` was built
     dropped: Dropped  # q(w_kd) and q(gamma_d) of all other features; the bound counts them
-
-    @property
-    def trace(self) -> Array:
-        """tr(X^T diag(s) X Sigma_k) over all features, (K,)."""
-        return self.q.trace + self.dropped.trace
 
 
 @dataclass(frozen=True)
@@ -205,6 +233,16 @@ class State:
         return self.Z.shape[1]
 
     @property
+    def mean_tau(self) -> float:
+        """Mean <tau> of the noise precision of Z."""
+        return float(self.tau.mean[0])
+
+    @property
+    def mean_psi(self) -> float:
+        """Mean <psi> of the noise precision of Y."""
+        return float(self.psi.mean[0])
+
+    @property
     def explained(self) -> Array:
         """sum_m X^(m) <W^(m)>^T, (N, K)."""
         return np.sum([v.q.H for v in self.views], axis=0)
@@ -220,6 +258,4 @@ class State:
 
     def with_view(self, m: int, view: ViewState) -> State:
         """Return the same state with view ``m`` replaced."""
-        views = list(self.views)
-        views[m] = view
-        return replace(self, views=tuple(views))
+        return replace(self, views=(*self.views[:m], view, *self.views[m + 1 :]))

@@ -14,13 +14,14 @@ sample weights: a row with weight 2 counts exactly as two equal rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 
 from baldur.core.types import Array, IntArray
+from baldur.views.prepared_view import PreparedView
 
 COLUMN_BLOCK = 4096
 """Columns read at once when a pass over all features is needed."""
@@ -28,53 +29,14 @@ HELD_BYTES = 1 << 29
 """Selected columns of a view are held in memory up to this size, as float64."""
 
 
-class ViewProducts(Protocol):
-    """What a standardised N x D view must offer (`PreparedView` does)."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples N and of features D."""
-
-    def weighted_gram(self, s: Array) -> Array:
-        """Return X diag(s) X^T, (N, N)."""
-
-    def columns(self, idx: Any) -> Array:
-        """Return the columns `idx` as a dense (N, len(idx)) array."""
-
-
-class DenseView:
-    """A standardised N x D array in memory."""
-
-    def __init__(self, X: Any) -> None:
-        self.X = np.asarray(X, dtype=np.float64)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples N and of features D."""
-        return self.X.shape[0], self.X.shape[1]
-
-    def weighted_gram(self, s: Array) -> Array:
-        """Return X diag(s) X^T over the columns where `s` is not zero."""
-        used = np.flatnonzero(s)
-        return _gram(self.X if used.size == s.size else self.X[:, used], s[used])
-
-    def columns(self, idx: Any) -> Array:
-        """Return the columns `idx` as an (N, len(idx)) array."""
-        return self.X[:, idx]
-
-
 class SelectedColumns:
     """A view that holds the columns last asked for by `hold`, and reads all others."""
 
-    def __init__(self, view: ViewProducts) -> None:
+    def __init__(self, view: PreparedView) -> None:
         self.view = view
+        self.shape = view.shape
         self._place = np.full(view.shape[1], -1, dtype=np.int32)
         self._held = np.zeros((view.shape[0], 0))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples N and of features D."""
-        return self.view.shape
 
     def hold(self, index: IntArray) -> None:
         """Read the columns `index` into memory, unless they are there or are too many."""
@@ -94,60 +56,47 @@ class SelectedColumns:
         """Return X diag(s) X^T, (N, N)."""
         used = np.flatnonzero(s)
         place = self._find(used)
-        return self.view.weighted_gram(s) if place is None else _gram(self._held[:, place], s[used])
+        if place is None:
+            return self.view.weighted_gram(s)
+        half = self._held[:, place] * np.sqrt(s[used])
+        return half @ half.T
 
-    def columns(self, idx: Any) -> Array:
+    def columns(self, idx: IntArray) -> Array:
         """Return the columns `idx` as a dense (N, len(idx)) array."""
-        place = self._find(np.asarray(idx))
+        place = self._find(idx)
         return self.view.columns(idx) if place is None else self._held[:, place]
 
 
-def _gram(X: Array, s: Array) -> Array:
-    half = X * np.sqrt(s)
-    return half @ half.T
+def blocks(size: int) -> Iterator[slice]:
+    """Cut the positions from 0 to `size` into consecutive blocks."""
+    for start in range(0, size, COLUMN_BLOCK):
+        yield slice(start, min(start + COLUMN_BLOCK, size))
 
 
-def as_products(X: Any) -> ViewProducts:
-    """Wrap an array; pass through an object that already offers the products."""
-    if hasattr(X, "weighted_gram") and hasattr(X, "columns"):
-        return X
-    return DenseView(X)
-
-
-def hold(view: ViewProducts, index: IntArray) -> None:
-    """Store the columns `index` in memory if the view supports it."""
-    if isinstance(view, SelectedColumns):
-        view.hold(index)
-
-
-def blocks(index: IntArray, size: int = COLUMN_BLOCK) -> list[IntArray]:
-    """Cut an index array into consecutive blocks."""
-    return [index[i : i + size] for i in range(0, index.size, size)]
-
-
-def column_statistics(view: ViewProducts, weight: Array, A: Array) -> tuple[Array, Array]:
+def column_statistics(view: SelectedColumns, weight: Array, A: Array) -> tuple[Array, Array]:
     """Return sum_n s_n x_nd^2, (D,), and X^T A, (D, k), from one pass over the columns."""
-    norms, scores = np.empty(view.shape[1]), np.empty((view.shape[1], A.shape[1]))
-    for block in blocks(np.arange(view.shape[1])):
-        X = view.columns(block)
+    D = view.shape[1]
+    norms, scores = np.empty(D), np.empty((D, A.shape[1]))
+    for block in blocks(D):
+        X = view.columns(np.arange(D)[block])
         scores[block] = X.T @ A
         norms[block] = weight @ X**2
     return norms, scores
 
 
-def apply(view: ViewProducts, B: Array, index: IntArray) -> Array:
+def apply(view: PreparedView, B: Array, index: IntArray) -> Array:
     """Return X[:, index] B, (N, k), reading one block of columns at a time."""
     out = np.zeros((view.shape[0], B.shape[1]))
-    for i in range(0, index.size, COLUMN_BLOCK):
-        out += view.columns(index[i : i + COLUMN_BLOCK]) @ B[i : i + COLUMN_BLOCK]
+    for block in blocks(index.size):
+        out += view.columns(index[block]) @ B[block]
     return out
 
 
-def quadratic(view: ViewProducts, scale: Array, index: IntArray) -> Array:
+def quadratic(view: PreparedView, scale: Array, index: IntArray) -> Array:
     """Return sum_d x_nd^2 scale_d over the features `index`, (N,)."""
     out = np.zeros(view.shape[0])
-    for i in range(0, index.size, COLUMN_BLOCK):
-        out += view.columns(index[i : i + COLUMN_BLOCK]) ** 2 @ scale[i : i + COLUMN_BLOCK]
+    for block in blocks(index.size):
+        out += view.columns(index[block]) ** 2 @ scale[block]
     return out
 
 
@@ -155,7 +104,7 @@ def quadratic(view: ViewProducts, scale: Array, index: IntArray) -> Array:
 class Spectrum:
     """A basis of weight space shared by all factors of a view."""
 
-    index: IntArray  # (d,); eger array; The selected features, in order
+    index: IntArray  # (d,); The selected features, in order
     scores: Array  # (N, r); X B
     S: Array  # (r,); Eigenvalues of (X B)^T diag(s) (X B)
     n_null: int
@@ -166,14 +115,14 @@ class Spectrum:
     scale: Array  # (d,)
     null_scale: Array  # (d,)
 
-    def full_basis(self, view: ViewProducts) -> Array:
+    def full_basis(self, view: SelectedColumns) -> Array:
         """Return the basis B as one (d, r) array."""
         if self.basis is not None:
             return self.basis
-        parts = [self.rows(view, where) for where in blocks(np.arange(self.index.size))]
+        parts = [self.rows(view, block) for block in blocks(self.index.size)]
         return np.vstack(parts) if parts else np.zeros((0, self.S.size))
 
-    def rows(self, view: ViewProducts, where: IntArray) -> Array:
+    def rows(self, view: SelectedColumns, where: slice) -> Array:
         """Rows ``where`` (positions in ``index``) of B."""
         if self.basis is not None:
             return self.basis[where]
@@ -222,7 +171,7 @@ def update_weights(
     )
 
 
-def weight_moments(view: ViewProducts, q: Weights) -> tuple[Array, Array]:
+def weight_moments(view: SelectedColumns, q: Weights) -> tuple[Array, Array]:
     """<w_kd> and Var w_kd of the selected features, both (K, d); the only pass over features.
 
     <w_k> = B <c_k>, Var w_kd = sum_j B_dj^2/(tau S_j + delta_k)
@@ -231,7 +180,7 @@ def weight_moments(view: ViewProducts, q: Weights) -> tuple[Array, Array]:
     spec = q.spectrum
     mean = np.empty((q.coef.shape[1], spec.index.size))
     var = np.empty_like(mean)
-    for where in blocks(np.arange(spec.index.size)):
+    for where in blocks(spec.index.size):
         B = spec.rows(view, where)
         mean[:, where] = (B @ q.coef).T
         B2 = B**2
@@ -251,7 +200,7 @@ four cases of ``docs/understand/paper.md`` the AUC is then within 0.01 of that w
 
 
 def spectrum_dual(
-    view: ViewProducts,
+    view: SelectedColumns,
     index: IntArray,
     gamma: Array,
     weight: Array,
@@ -276,12 +225,20 @@ def spectrum_dual(
     left = np.zeros((view.shape[0], S.size))
     left[relevance] = T @ Q
     S = np.maximum(S, 0.0)
+    outside = max(float(norms @ (1.0 / gamma) - S.sum()), 0.0)
+    return _sample_spectrum(index, gamma, scores @ Q, S, left, outside)
+
+
+def _sample_spectrum(
+    index: IntArray, gamma: Array, scores: Array, S: Array, left: Array, outside: float = 0.0
+) -> Spectrum:
+    """Return the spectrum of the basis Lambda^-1 X^T `left`, which may leave room outside it."""
     return Spectrum(
         index=index,
-        scores=scores @ Q,
+        scores=scores,
         S=S,
         n_null=index.size - S.size,
-        outside=max(float(norms @ (1.0 / gamma) - S.sum()), 0.0),
+        outside=outside,
         logdet=-float(np.log(gamma).sum()),
         basis=None,
         left=left,
@@ -317,7 +274,9 @@ RANK_TOLERANCE = 1e-13
 """Eigenvalues of the Gram matrix below this share of the largest count as zero."""
 
 
-def spectrum_features(view: ViewProducts, index: IntArray, gamma: Array, weight: Array) -> Spectrum:
+def spectrum_features(
+    view: SelectedColumns, index: IntArray, gamma: Array, weight: Array
+) -> Spectrum:
     """Basis from the d x d side: Lambda^(-1/2) X^T diag(s) X Lambda^(-1/2) = Q S Q^T.
 
     Shapes: index (d,), gamma (d,), weight (N,).
@@ -339,7 +298,9 @@ def spectrum_features(view: ViewProducts, index: IntArray, gamma: Array, weight:
     )
 
 
-def spectrum_samples(view: ViewProducts, index: IntArray, gamma: Array, weight: Array) -> Spectrum:
+def spectrum_samples(
+    view: SelectedColumns, index: IntArray, gamma: Array, weight: Array
+) -> Spectrum:
     """Basis from the N x N side: diag(s)^(1/2) X Lambda^-1 X^T diag(s)^(1/2) = U S U^T.
 
     Same parameters as `spectrum_features`; never forms a d x d matrix.
@@ -352,21 +313,12 @@ def spectrum_samples(view: ViewProducts, index: IntArray, gamma: Array, weight: 
     positive = RANK_TOLERANCE * max(S[-1], np.finfo(float).tiny) < S
     S, U = S[positive], U[:, positive]
     left = root[:, None] * U / np.sqrt(S)
-    return Spectrum(
-        index=index,
-        scores=gram @ left,
-        S=S,
-        n_null=index.size - S.size,
-        outside=0.0,
-        logdet=-float(np.log(gamma).sum()),
-        basis=None,
-        left=left,
-        scale=1.0 / gamma,
-        null_scale=1.0 / gamma,
-    )
+    return _sample_spectrum(index, gamma, gram @ left, S, left)
 
 
-def spectrum_primal(view: ViewProducts, index: IntArray, gamma: Array, weight: Array) -> Spectrum:
+def spectrum_primal(
+    view: SelectedColumns, index: IntArray, gamma: Array, weight: Array
+) -> Spectrum:
     """Build the exact posterior's basis from whichever side is smaller."""
     if index.size > view.shape[0]:
         return spectrum_samples(view, index, gamma, weight)

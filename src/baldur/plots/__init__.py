@@ -36,25 +36,48 @@ and a picture of itself in a notebook. Drawing needs matplotlib: ``pip install
 colours that all figures share.
 """
 
-from baldur.plots.comparison import AddedValueDisplay, ComparisonDisplay, OutcomesDisplay
-from baldur.plots.contributions import ContributionsDisplay
-from baldur.plots.correlation import CorrelationDisplay
-from baldur.plots.curves import (
-    CalibrationDisplay,
-    DecisionDisplay,
-    LearningCurveDisplay,
-    PrecisionRecallDisplay,
-    RocDisplay,
-)
-from baldur.plots.display import Display
-from baldur.plots.fit import CostDisplay, FewFeaturesDisplay, HistoryDisplay, PathDisplay
-from baldur.plots.places import BrainDisplay, ManhattanDisplay
-from baldur.plots.samples import LatentDisplay, LoadingsDisplay, MissingViewsDisplay
-from baldur.plots.weights import (
-    FoldHeatmapDisplay,
-    FoldWeightsDisplay,
-    ForestDisplay,
-    ViewShareDisplay,
+from typing import TYPE_CHECKING
+
+from baldur.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from baldur.plots.comparison import AddedValueDisplay, ComparisonDisplay, OutcomesDisplay
+    from baldur.plots.contributions import ContributionsDisplay
+    from baldur.plots.correlation import CorrelationDisplay
+    from baldur.plots.curves import (
+        CalibrationDisplay,
+        DecisionDisplay,
+        LearningCurveDisplay,
+        PrecisionRecallDisplay,
+        RocDisplay,
+    )
+    from baldur.plots.display import Display
+    from baldur.plots.feature_locations import BrainDisplay, ManhattanDisplay
+    from baldur.plots.fit import CostDisplay, FewFeaturesDisplay, HistoryDisplay, PathDisplay
+    from baldur.plots.samples import LatentDisplay, LoadingsDisplay, MissingViewsDisplay
+    from baldur.plots.weights import (
+        FoldHeatmapDisplay,
+        FoldWeightsDisplay,
+        ForestDisplay,
+        ViewShareDisplay,
+    )
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "comparison": "AddedValueDisplay ComparisonDisplay OutcomesDisplay",
+        "contributions": "ContributionsDisplay",
+        "correlation": "CorrelationDisplay",
+        "curves": (
+            "CalibrationDisplay DecisionDisplay LearningCurveDisplay PrecisionRecallDisplay "
+            "RocDisplay"
+        ),
+        "display": "Display",
+        "feature_locations": "BrainDisplay ManhattanDisplay",
+        "fit": "CostDisplay FewFeaturesDisplay HistoryDisplay PathDisplay",
+        "samples": "LatentDisplay LoadingsDisplay MissingViewsDisplay",
+        "weights": "FoldHeatmapDisplay FoldWeightsDisplay ForestDisplay ViewShareDisplay",
+    },
 )
 
 __all__ = [

@@ -8,17 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from baldur.core.dataframe_state import Table
 from baldur.core.state import ByName, Choice, Form, Names, Numbers, Sizes, Text, Texts, need
 from baldur.exceptions import InputError
-from baldur.preparation.sample_flags import UnknownLevel
-from baldur.preparation.steps import Step, check_multiview, chosen_views
+from baldur.preparation.new_samples import UnknownLevel
+from baldur.preparation.steps import Step, chosen_views, missing_and_new
 from baldur.views.container import MultiView, select_columns, set_view
 from baldur.views.encode import level_text
 from baldur.views.standardised_blocks import column_blocks
-from baldur.views.validate import rename_hint, some
+from baldur.views.validate import rename_hint
 from baldur.views.view import View
 
 _ENCODED = "encoded"
@@ -89,10 +88,15 @@ class CategoryEncoder(Step):
         self.drop = drop
         self.unknown = unknown
 
-    def fit(self, X: MultiView, y: Any = None) -> CategoryEncoder:
-        """Learn the levels from the rows of `X`; `y` is not used."""
-        self._check_options()
-        X = check_multiview(X, "CategoryEncoder")
+    def _check_options(self) -> None:
+        legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")
+        if not legal:
+            raise InputError(
+                "CategoryEncoder: drop must be 'first', 'if_binary' or None and unknown 'ignore' "
+                f"or 'error', but got {self.drop!r} and {self.unknown!r}."
+            )
+
+    def _fit(self, X: MultiView) -> None:
         self.levels_: dict[str, dict[str, list[str]]] = {}
         self.reference_: dict[str, dict[str, str]] = {}
         self.features_: dict[str, np.ndarray] = {}
@@ -101,28 +105,23 @@ class CategoryEncoder(Step):
         self._seen: dict[str, dict[str, str]] = {}
         for name in chosen_views(X, self.views, "CategoryEncoder"):
             view = X.view(name)
-            coded = _coded(view)
-            if coded is None or view.feature_info is None:
+            categories, info = level_columns(view), view.feature_info
+            if not categories or info is None:
                 continue
-            at = np.flatnonzero(coded)
-            kept = ~coded
-            kept[at] = np.concatenate(
-                [np.nan_to_num(view.read(block)).any(axis=0) for block in _blocks(at, view)]
-            )
-            info = view.feature_info
-            self.levels_[name] = {
-                str(column): info["level"].to_numpy()[rows[kept[rows]]].tolist()
-                for column, rows in _groups(info["column"].to_numpy(), at)
-            }
-            self.reference_[name] = {}
-            for column, rows in _groups(info["column"].to_numpy(), at):
-                seen = rows[kept[rows]]
-                # A category of one level needs no reference.
-                if (len(seen) == 2 and self.drop is not None) or (
-                    len(seen) > 2 and self.drop == "first"
-                ):
+            level = info["level"].to_numpy()
+            kept = np.ones(view.shape[1], dtype=bool)
+            owner = np.full(view.shape[1], "", dtype=object)
+            self.levels_[name], self.reference_[name] = {}, {}
+            for category, at in categories.items():
+                kept[at] = np.concatenate(
+                    [np.nan_to_num(view.read(block)).any(axis=0) for block in _blocks(at, view)]
+                )
+                owner[at] = category
+                seen = at[kept[at]]
+                self.levels_[name][category] = level[seen].tolist()
+                if _has_reference(len(seen), self.drop):
                     kept[seen[0]] = False
-                    self.reference_[name][str(column)] = str(info["level"].iloc[seen[0]])
+                    self.reference_[name][category] = str(level[seen[0]])
             if not kept.any():
                 raise InputError(
                     f"View {name!r}: every category is missing in all {len(X)} training rows, and "
@@ -130,13 +129,8 @@ class CategoryEncoder(Step):
                 )
             self._columns[name] = np.flatnonzero(kept)
             self.features_[name] = view.feature_names[kept]
-            owners = np.where(coded, info["column"].astype(str).to_numpy(), "")
-            self._seen[name] = dict(
-                zip(map(str, view.feature_names), map(str, owners), strict=True)
-            )
-            left = info.iloc[self._columns[name]]
-            self._info[name] = left[["column", "level"]].reset_index(drop=True)
-        return self
+            self._seen[name] = dict(zip(map(str, view.feature_names), owner, strict=True))
+            self._info[name] = info.loc[kept, ["column", "level"]].reset_index(drop=True)
 
     @property
     def columns_(self) -> dict[str, np.ndarray]:
@@ -151,18 +145,7 @@ class CategoryEncoder(Step):
             for name, seen in self._seen.items()
         }
 
-    def _check_options(self) -> None:
-        legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")
-        if not legal:
-            raise InputError(
-                "CategoryEncoder: drop must be 'first', 'if_binary' or None and unknown 'ignore' "
-                f"or 'error', but got {self.drop!r} and {self.unknown!r}."
-            )
-
-    def transform(self, X: MultiView) -> MultiView:
-        """Return `X` with the columns learned in `fit`, in their order."""
-        check_is_fitted(self, "features_")
-        X = check_multiview(X, "CategoryEncoder")
+    def _transform(self, X: MultiView) -> MultiView:
         for name in self.features_:
             if name not in X.view_names:
                 raise InputError(
@@ -172,69 +155,60 @@ class CategoryEncoder(Step):
         if self.unknown == "error":
             self._refuse_unknown(X)
         columns, filled = {}, {}
-        for name, wanted in self.features_.items():
+        for name, features in self.features_.items():
             view = X.view(name)
-            found = pd.Index(view.feature_names).get_indexer(pd.Index(wanted))
-            self._check(view, found)
-            unknown = self._unknown_rows(view)
-            if (found >= 0).all() and not unknown:
-                columns[name] = found
+            at = pd.Index(view.feature_names).get_indexer(pd.Index(features))
+            self._check_columns(view, at)
+            # Without a column for the reference level, all zeros would say that they have it.
+            unknown = {
+                category: sorted({row for row, _ in cells})
+                for category, cells in self._unknown(view).items()
+                if cells and category in self.reference_[name]
+            }
+            if (at >= 0).all() and not unknown:
+                columns[name] = at
                 continue
-            cells = self._filled(view, found)
-            for column, rows in unknown.items():
-                # All zeros would say that they have the reference level.
-                cells[np.ix_(rows, self._info[name]["column"].to_numpy() == column)] = np.nan
+            cells = self._filled(view, at)
+            for category, rows in unknown.items():
+                cells[np.ix_(rows, self._info[name]["column"].to_numpy() == category)] = np.nan
             filled[name] = cells
         X = select_columns(X, columns)
         for name, cells in filled.items():
             X = set_view(X, name, cells, self.features_[name], self._info[name])
-        made = {}
+        encoded = {}
         for name in self.features_:
             table = X.table(name)
             info = self._info[name] if table.info is None else table.info.copy()
             info.attrs[_ENCODED] = True
-            made[name] = replace(table, info=info)
-        return X.replace_tables(made)
+            encoded[name] = replace(table, info=info)
+        return X.replace_tables(encoded)
 
     def _refuse_unknown(self, X: MultiView) -> None:
         unknown = self.unknown_levels(X)
         if unknown:
-            one = unknown[0]
+            first = unknown[0]
             raise InputError(
-                f"View {one.view!r}: sample {str(X.sample_ids[one.row])!r} has {one}, a level that "
-                f"did not occur in training ({len(unknown)} such cells in all). Correct the cell, "
-                "add such samples to the training set, merge rare levels, or use unknown='ignore'."
+                f"View {first.view!r}: sample {str(X.sample_ids[first.row])!r} has {first}, a "
+                f"level that did not occur in training ({len(unknown)} such cells in all). Correct "
+                "the cell, add such samples to the training set, merge rare levels, or use "
+                "unknown='ignore'."
             )
 
-    def _check(self, view: View, found: np.ndarray) -> None:
-        """Refuse columns that are missing or new."""
-        info = self._info[view.name]
-        categories = self.levels_[view.name]
-        new_info = view.feature_info
-        has = set() if new_info is None or "column" not in new_info else set(new_info["column"])
-        has |= set(view.feature_names.tolist())
-        gone = sorted({str(c) for c in info["column"].to_numpy()[found < 0]} - has)
-        coded = _coded(view)
-        coded = np.zeros(view.shape[1], dtype=bool) if coded is None else coded
-        names = view.feature_names
-        extra = [
-            n
-            for n in names[~coded].tolist()
-            if n not in self._seen[view.name] and n not in categories
-        ]
+    def _check_columns(self, view: View, at: np.ndarray) -> None:
+        """Refuse columns that are missing (-1 in `at`) or new."""
+        categories, info = level_columns(view), view.feature_info
+        has = set(view.feature_names.tolist())
+        has |= set() if info is None or "column" not in info else set(info["column"])
+        gone = sorted({str(c) for c in self._info[view.name]["column"].to_numpy()[at < 0]} - has)
+        coded = {j for columns in categories.values() for j in columns.tolist()}
+        known = {*self._seen[view.name], *self.levels_[view.name]}
+        names = view.feature_names.tolist()
+        extra = [name for j, name in enumerate(names) if j not in coded and name not in known]
         if gone or extra:
             raise InputError(
                 f"View {view.name!r}: expected the columns seen in fit, but "
-                + " and ".join(
-                    part
-                    for part in (
-                        f"{some(gone)} missing" if gone else "",
-                        f"{some(extra)} new" if extra else "",
-                    )
-                    if part
-                )
-                + f".{rename_hint(extra, gone)} Give the columns of fit, and read tables with the "
-                "same columns= and categorical=."
+                f"{missing_and_new(gone, extra)}.{rename_hint(extra, gone)} Give the columns of "
+                "fit, and read tables with the same columns= and categorical=."
             )
 
     def unknown_levels(self, X: MultiView) -> list[UnknownLevel]:
@@ -243,99 +217,51 @@ class CategoryEncoder(Step):
         Parameters
         ----------
         X : MultiView
-            Any samples of the same views.
+            Any samples of the same views, or of some of them.
 
         Returns
         -------
         list of UnknownLevel
             In the order of views, categories and samples.
         """
-        found: list[UnknownLevel] = []
-        for name, categories in self.levels_.items():
-            view = X.view(name)
-            coded = self._unknown_cells(view)
-            for column, known in categories.items():
-                cells = coded.get(column)
-                if cells is None:
-                    cells = self._unknown_numbers(view, column)
-                found += [
-                    UnknownLevel(int(row), name, column, str(level), known) for row, level in cells
+        return [
+            UnknownLevel(row, name, category, level, self.levels_[name][category])
+            for name in self.levels_
+            if name in X.view_names
+            for category, cells in self._unknown(X.view(name)).items()
+            for row, level in cells
+        ]
+
+    def _unknown(self, view: View) -> dict[str, list[tuple[int, str]]]:
+        """Return for each category the samples, with their level, that training did not have."""
+        found = {}
+        columns, info = level_columns(view), view.feature_info
+        for category, known in self.levels_[view.name].items():
+            if category in columns and info is not None:
+                level = info["level"].to_numpy().astype(str)
+                new = columns[category][~np.isin(level[columns[category]], known)]
+                found[category] = sorted(
+                    (int(row), str(level[block[k]]))
+                    for block in _blocks(new, view)
+                    for row, k in np.argwhere(np.nan_to_num(view.read(block)))
+                )
+            else:
+                missing, levels = _levels_in_numbers(view, category)
+                found[category] = [
+                    (row, level)
+                    for row, level in enumerate(levels)
+                    if not missing[row] and level not in known
                 ]
         return found
 
-    def _unknown_cells(self, view: View) -> dict[str, list[tuple[int, str]]]:
-        """Return samples with a level that did not occur in training, by encoded category."""
-        info, coded = view.feature_info, _coded(view)
-        if info is None or coded is None:
-            return {}
-        found = {}
-        level = info["level"].to_numpy().astype(str)
-        for column, at in _groups(info["column"].to_numpy(), np.flatnonzero(coded)):
-            known = self.levels_[view.name].get(str(column))
-            if known is None:
-                continue
-            new = at[~np.isin(level[at], known)]
-            found[str(column)] = sorted(
-                (int(row), str(level[block[k]]))
-                for block in _blocks(new, view)
-                for row, k in np.argwhere(np.nan_to_num(view.read(block)))
-            )
-        return found
-
-    def _unknown_numbers(self, view: View, column: str) -> list[tuple[int, str]]:
-        """Return samples with an unknown level, for a category given as one column of numbers."""
-        at = np.flatnonzero(view.feature_names == column)
-        if not len(at):
-            return []
-        values = view.read(at)[:, 0]
-        known = self.levels_[view.name][column]
-        texts = [level_text(float(v)) for v in values]
-        return [
-            (row, text)
-            for row, text in enumerate(texts)
-            if not np.isnan(values[row]) and text not in known
-        ]
-
-    def _unknown_rows(self, view: View) -> dict[str, np.ndarray]:
-        """Return samples with an unknown level, for encoded categories with a reference level."""
-        return {
-            column: np.unique([row for row, _ in cells])
-            for column, cells in self._unknown_cells(view).items()
-            if cells and column in self.reference_[view.name]
-        }
-
-    def _filled(self, view: View, found: np.ndarray) -> np.ndarray:
+    def _filled(self, view: View, at: np.ndarray) -> np.ndarray:
         """Return the columns in memory, with zeros for levels this file does not have."""
-        info = self._info[view.name]
-        cells = np.zeros((view.shape[0], len(found)))
-        known = found >= 0
-        cells[:, known] = view.read(found[known])
-        given = view.feature_info
-        for at in np.flatnonzero(~known):
-            column, level = str(info["column"].iloc[at]), str(info["level"].iloc[at])
-            rows = np.zeros(0, dtype=np.intp)
-            if given is not None:
-                rows = np.flatnonzero(given["column"].to_numpy() == column)
-            if len(rows):
-                cells[np.isnan(view.read(rows)).all(axis=1), at] = np.nan
-            else:
-                cells[:, at] = self._of_numbers(view, column, level)
+        cells = np.zeros((view.shape[0], len(at)))
+        cells[:, at >= 0] = view.read(at[at >= 0])
+        for j in np.flatnonzero(at < 0):
+            category, level = map(str, self._info[view.name].iloc[j])
+            cells[:, j] = level_cells(view, category, level)
         return cells
-
-    def _of_numbers(self, view: View, column: str, level: str) -> np.ndarray:
-        """Return the 0/1 column of one level, for a category given as one column of numbers.
-
-        A category that no new row has is a column of missing cells; one whose levels are written
-        as numbers may be a column of these.
-        """
-        values = view.read(np.flatnonzero(view.feature_names == column))[:, 0]
-        texts = np.array([level_text(float(v)) for v in values], dtype=object)
-        made = (texts == level).astype(np.float64)
-        unknown = np.isnan(values)
-        if column in self.reference_[view.name]:
-            unknown |= ~np.isin(texts, self.levels_[view.name][column])
-        made[unknown] = np.nan
-        return made
 
     kind = "category encoder"
     stored_fields: ClassVar[dict[str, Form]] = {
@@ -405,30 +331,47 @@ def feature_counts(mv: MultiView, steps: Sequence[Any] = ()) -> dict[str, int]:
 
 
 def _n_references(view: View, drop: str | None) -> int:
-    coded, info = _coded(view), view.feature_info
-    if coded is None or info is None or drop is None:
-        return 0
-    levels = [len(rows) for _, rows in _groups(info["column"].to_numpy(), np.flatnonzero(coded))]
-    return sum(n == 2 or (n > 2 and drop == "first") for n in levels)
+    return sum(_has_reference(len(at), drop) for at in level_columns(view).values())
 
 
-def has_categories(view: View) -> bool:
-    """Whether some columns of a view are levels of a category."""
-    return _coded(view) is not None
+def _has_reference(n_levels: int, drop: str | None) -> bool:
+    """Return whether a category leaves a level out; one of a single level needs no reference."""
+    return (n_levels == 2 and drop is not None) or (n_levels > 2 and drop == "first")
 
 
-def _coded(view: View) -> np.ndarray | None:
-    """Return which columns are levels of a category, or None where there are none."""
+def level_columns(view: View) -> dict[str, np.ndarray]:
+    """Return for each category of a view that is to be encoded the columns of its levels."""
     info = view.feature_info
     if info is None or "column" not in info or "level" not in info or info.attrs.get(_ENCODED):
-        return None
-    coded = info["level"].notna().to_numpy()
-    return coded if coded.any() else None
+        return {}
+    at = np.flatnonzero(info["level"].notna())
+    grouped = pd.Series(at).groupby(info["column"].to_numpy()[at], sort=False)
+    return {str(category): rows.to_numpy() for category, rows in grouped}
 
 
-def _groups(column: np.ndarray, at: np.ndarray) -> list[tuple[Any, np.ndarray]]:
-    grouped = pd.Series(at).groupby(column[at], sort=False)
-    return [(name, rows.to_numpy()) for name, rows in grouped]
+def _levels_in_numbers(view: View, category: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return which samples lack a category given as one column of numbers, and their levels.
+
+    A category that no sample has is a column of missing cells; one whose levels are written as
+    numbers may be a column of these.
+    """
+    at = np.flatnonzero(view.feature_names == category)
+    if not len(at):
+        return np.ones(view.shape[0], dtype=bool), np.full(view.shape[0], "", dtype=object)
+    values = view.read(at)[:, 0]
+    return np.isnan(values), np.array([level_text(float(v)) for v in values], dtype=object)
+
+
+def level_cells(view: View, category: str, level: str) -> np.ndarray:
+    """Return 0 and 1 for a level that a view has no column for, NaN where the category is missing.
+
+    Shapes: returns (n_samples,).
+    """
+    columns = level_columns(view).get(category)
+    if columns is not None:
+        return np.where(np.isnan(view.read(columns)).all(axis=1), np.nan, 0.0)
+    missing, levels = _levels_in_numbers(view, category)
+    return np.where(missing, np.nan, levels == level)
 
 
 def _blocks(columns: np.ndarray, view: View) -> list[np.ndarray]:

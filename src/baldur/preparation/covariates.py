@@ -19,7 +19,7 @@ from pandas.api import types
 
 from baldur.core.state import ByName, Names, Numbers, Sizes, need, stored
 from baldur.exceptions import InputError
-from baldur.preparation.sample_flags import COVARIATE, UnknownLevel
+from baldur.preparation.new_samples import COVARIATE, UnknownLevel
 from baldur.views.container import MultiView
 from baldur.views.encode import encode_frame, level_text
 from baldur.views.standardised_blocks import FARTHEST, Standardised, tile_width
@@ -152,7 +152,7 @@ class Covariates:
                 parts.append(_numbers(column, name, who)[:, None])
                 continue
             number: dict[str | None, int] = {level: at for at, level in enumerate(levels)}
-            at = np.array([number.get(text, -1) for text in _texts(column)])
+            at = np.array([number.get(text, -1) for text in level_texts(column)])
             coded = (at[:, None] == np.arange(1, len(levels))).astype(np.float64)
             coded[at < 0] = np.nan
             parts.append(coded)
@@ -165,7 +165,7 @@ class Covariates:
         for name in self.names:
             column, levels = sample_column(mv, name, who), self.levels.get(name)
             if levels is not None:
-                for row, text in enumerate(_texts(column)):
+                for row, text in enumerate(level_texts(column)):
                     if not text:
                         found.imputed.append((row, name))
                     elif text not in levels:
@@ -188,7 +188,7 @@ class Covariates:
         need(fits, f"expected {len(self.features)} numbers", "fill")
 
 
-def _texts(column: pd.Series) -> list[str | None]:
+def level_texts(column: pd.Series) -> list[str | None]:
     """Return the levels of a category as text, None where a cell is missing."""
     known = column.notna().to_numpy()
     return [level_text(v) if k else None for v, k in zip(column, known, strict=True)]

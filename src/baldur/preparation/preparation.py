@@ -7,6 +7,7 @@ results are reported for all columns of the input.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -17,10 +18,9 @@ from sklearn.base import BaseEstimator, clone
 from baldur.core.parameters import is_one_of
 from baldur.core.state import ByView, Each, Form, Object, Sizes, Texts, Widths, need
 from baldur.exceptions import InputError
-from baldur.preparation.categories import CategoryEncoder, has_categories
-from baldur.preparation.column_filters import VariantFilter, VoxelMask
+from baldur.preparation.categories import CategoryEncoder, level_columns
 from baldur.preparation.column_statistics import SCALES
-from baldur.preparation.sample_flags import (
+from baldur.preparation.new_samples import (
     UnknownLevel,
     flag_table,
     used_levels,
@@ -29,17 +29,46 @@ from baldur.preparation.sample_flags import (
 )
 from baldur.preparation.scaling import OPTIONS, Scaling
 from baldur.preparation.sites import SiteHarmoniser
-from baldur.preparation.steps import LearnedColumns, Step, check_multiview, columns_left
+from baldur.preparation.steps import (
+    Step,
+    VariantFilter,
+    VoxelMask,
+    check_multiview,
+    missing_and_new,
+)
 from baldur.views.container import MultiView
 from baldur.views.labels import positive_weights
 from baldur.views.prepared_view import PreparedView
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES
-from baldur.views.validate import rename_hint, some
+from baldur.views.validate import rename_hint
 
 STEPS: dict[str, type[Step]] = {
     step.__name__: step for step in (CategoryEncoder, VariantFilter, VoxelMask, SiteHarmoniser)
 }
 """Steps whose state can be stored, by name."""
+
+
+def _learned(attribute: str) -> property:
+    """Return a property that is an attribute of the scaling."""
+    return property(lambda self: getattr(self.scaling_, attribute))
+
+
+def _over_input(attribute: str, fill: float | bool) -> property:
+    """Return a property: an attribute of the scaling, for all columns of the input of each view."""
+
+    def values(self: Preparation) -> dict[str, np.ndarray] | None:
+        learned: dict[str, np.ndarray] | None = getattr(self.scaling_, attribute)
+        if learned is None:
+            return None
+        over_input = {}
+        for name, cells in learned.items():
+            # A range of whole numbers has no room for "none"; it becomes floats where needed.
+            if isinstance(fill, float) and cells.dtype.kind in "iu" and name in self._left:
+                cells = cells.astype(np.float64)
+            over_input[name] = self.expand(name, cells, fill)
+        return over_input
+
+    return property(values)
 
 
 def _same_names(names: np.ndarray | None, other: np.ndarray | None) -> bool:
@@ -48,7 +77,7 @@ def _same_names(names: np.ndarray | None, other: np.ndarray | None) -> bool:
     return np.array_equal(names, other)
 
 
-class Preparation(LearnedColumns, BaseEstimator):
+class Preparation(BaseEstimator):
     """Learn from training samples how views become the columns of a model.
 
     Every estimator and every competitor owns one as ``preparation_``: it is fitted once, on the
@@ -115,7 +144,7 @@ class Preparation(LearnedColumns, BaseEstimator):
         Training samples.
     alleles_ : dict of str to array of shape (2, n_columns)
         For views of variants, the allele that is counted and the other one. Rows that count the
-        other one are turned round, see `baldur.preparation.alleles`.
+        other one are turned round, see `baldur.preparation.new_samples`.
     needed_ : dict of str to bool array, or None
         Columns that a model uses, see `mark_needed`.
 
@@ -210,9 +239,17 @@ class Preparation(LearnedColumns, BaseEstimator):
             fitted = step.fit(left)
             left = fitted.transform(left)
             self.steps_.append(fitted)
-        self._left = columns_left(self.steps_)
+        self._left = self._columns_left()
         self.scaling_ = scaling.fit(left, weight)
         return left if whole else None
+
+    def _columns_left(self) -> dict[str, np.ndarray]:
+        """Return the columns of the input that all steps leave, for views that lose columns."""
+        left: dict[str, np.ndarray] = {}
+        for step in self.steps_:
+            for name, index in step.columns_.items():
+                left[name] = left[name][index] if name in left else index
+        return left
 
     def _steps_for(self, mv: MultiView) -> list[Step]:
         """Return the steps to fit: those given, and encoders of categories that none encodes."""
@@ -232,7 +269,7 @@ class Preparation(LearnedColumns, BaseEstimator):
             for step in encoders
             for view in ([step.views] if isinstance(step.views, str) else step.views or ())
         }
-        others = [v for v in mv.view_names if v not in named and has_categories(mv.view(v))]
+        others = [v for v in mv.view_names if v not in named and level_columns(mv.view(v))]
         return [CategoryEncoder(others), *steps] if others else steps
 
     def transform(self, mv: MultiView, *, warn: bool = False) -> dict[str, PreparedView]:
@@ -315,16 +352,8 @@ class Preparation(LearnedColumns, BaseEstimator):
         if lacking or extra:
             raise InputError(
                 f"Expected the views seen in fit, {list(self.n_features_)}, but "
-                + " and ".join(
-                    part
-                    for part in (
-                        f"{some(lacking)} missing" if lacking else "",
-                        f"{some(extra)} unknown" if extra else "",
-                    )
-                    if part
-                )
-                + f".{rename_hint(extra, lacking)} A view that no new sample has still needs its "
-                "columns, filled with NaN."
+                f"{missing_and_new(lacking, extra, 'unknown')}.{rename_hint(extra, lacking)} A "
+                "view that no new sample has still needs its columns, filled with NaN."
             )
 
     def check_samples(self, mv: MultiView) -> None:
@@ -338,6 +367,115 @@ class Preparation(LearnedColumns, BaseEstimator):
         for step in self.steps_:
             step.check_samples(mv)
         self.scaling_.check_samples(mv)
+
+    # -- what was learned, over the columns of the input ----------------------------------
+
+    def expand(self, name: str, values: Any, fill: Any = 0) -> np.ndarray:
+        """Return values of the prepared columns of a view for all columns of the input.
+
+        Parameters
+        ----------
+        name : str
+            View.
+        values : array of shape (..., n_prepared)
+            Values of the prepared columns, along the last axis.
+        fill : scalar, default=0
+            For columns that a step left out.
+
+        Returns
+        -------
+        ndarray of shape (..., n_features)
+        """
+        values = np.asarray(values)
+        if name not in self._left:
+            return values
+        shape = (*values.shape[:-1], self.n_features_[name])
+        made = np.full(shape, fill, dtype=values.dtype)
+        made[..., self._left[name]] = values
+        return made
+
+    @property
+    def columns_(self) -> dict[str, np.ndarray]:
+        """For each view, the columns of the input that its prepared columns are."""
+        return {
+            name: self._left[name] if name in self._left else np.arange(width)
+            for name, width in self.n_features_.items()
+        }
+
+    @property
+    def feature_names(self) -> dict[str, np.ndarray | None]:
+        """Names of every view's features as they were given to `fit`; None where none were."""
+        return dict(self._names)
+
+    mean_ = _over_input("mean_", 0.0)
+    scale_ = _over_input("scale_", 1.0)
+    lower_ = _over_input("lower_", -np.inf)
+    upper_ = _over_input("upper_", np.inf)
+    minimum_ = _over_input("minimum_", np.nan)
+    maximum_ = _over_input("maximum_", np.nan)
+    constant_ = _over_input("constant_", True)
+    needed_ = _over_input("needed_", False)
+    alleles_ = _learned("alleles_")
+    covariates_ = _learned("covariates_")
+    n_samples_ = _learned("n_samples_")
+
+    @property
+    def constant_features_(self) -> dict[str, np.ndarray]:
+        """For each view, the names of the constant columns."""
+        made = {}
+        for name, flat in self.constant_.items():
+            at, names = np.flatnonzero(flat), self._names[name]
+            made[name] = np.array([f"{name}_{j}" for j in at]) if names is None else names[at]
+        return made
+
+    # -- back to the units of the input ----------------------------------------------------
+
+    def coef_in_input_units(self, name: str, coef: Any) -> np.ndarray:
+        """Return weights per unit of the input from weights on the prepared view.
+
+        For a clipped column the weight holds within the clip; beyond it a cell counts as the
+        limit (`lower_`, `upper_`). A ranked column has no weight per unit that holds throughout:
+        what is returned is the weight times the slope of its scores at the median, and the weight
+        per standard deviation is the one to read.
+
+        Parameters
+        ----------
+        name : str
+            View.
+        coef : array of shape (n_prepared,) or (..., n_prepared)
+            Weights on the prepared columns.
+
+        Returns
+        -------
+        ndarray of shape (..., n_features)
+            coef / scale over all columns of the input, and 0 for columns without information.
+        """
+        return self.expand(name, self.scaling_.coef_in_input_units(name, coef))
+
+    def intercept_shift(self, name: str, coef: Any) -> np.ndarray:
+        """Return what to add to the intercept when the weights are in input units.
+
+        Parameters
+        ----------
+        name : str
+            View.
+        coef : array of shape (..., n_prepared)
+            Weights on the prepared columns.
+
+        Returns
+        -------
+        ndarray of shape (...)
+            -sum of mean * coef / scale, less the constant part of what covariates explain.
+        """
+        return self.scaling_.intercept_shift(name, coef)
+
+    def covariate_weights(self, name: str, coef: Any) -> np.ndarray:
+        """Return the weight each covariate gets, in its own units, from being regressed out.
+
+        Together with `coef_in_input_units` and `intercept_shift` this reproduces X coef. The
+        covariates are those of ``covariates_.features``.
+        """
+        return self.scaling_.covariate_weights(name, coef)
 
     # -- what a model needs ----------------------------------------------------------------
 
@@ -361,13 +499,20 @@ class Preparation(LearnedColumns, BaseEstimator):
         return [groups.get(name, np.arange(width)) for name, width in widths.items()]
 
     @property
+    def _encoders(self) -> list[CategoryEncoder]:
+        return [step for step in self.steps_ if isinstance(step, CategoryEncoder)]
+
+    def unknown_levels(self, mv: MultiView) -> list[UnknownLevel]:
+        """Return the categories of samples, in any of the views, whose level is not of training."""
+        return [level for step in self._encoders for level in step.unknown_levels(mv)]
+
+    @property
     def level_columns(self) -> dict[str, dict[str, str]]:
         """For each view with categories, the category of every input column that is a level."""
-        made: dict[str, dict[str, str]] = {}
-        for step in self.steps_:
-            if isinstance(step, CategoryEncoder):
-                made = {**step.level_columns, **made}
-        return made
+        columns: dict[str, dict[str, str]] = {}
+        for step in reversed(self._encoders):
+            columns |= step.level_columns
+        return columns
 
     @property
     def n_reference_levels(self) -> dict[str, int]:
@@ -375,12 +520,10 @@ class Preparation(LearnedColumns, BaseEstimator):
 
         It is an input column that no model can use, so that numbers of features leave it out.
         """
-        made: dict[str, int] = {}
-        for step in self.steps_:
-            if isinstance(step, CategoryEncoder):
-                for view, references in step.reference_.items():
-                    made[view] = made.get(view, 0) + len(references)
-        return made
+        counts: Counter[str] = Counter()
+        for step in self._encoders:
+            counts.update({view: len(names) for view, names in step.reference_.items()})
+        return counts
 
     @property
     def sample_columns(self) -> list[str]:
@@ -453,7 +596,7 @@ class Preparation(LearnedColumns, BaseEstimator):
                 widths[name] = len(index)
         fits = list(widths.items()) == list(self.scaling_.n_features_.items())
         need(fits, "expected the columns that the steps leave", "scaling_")
-        self._left = columns_left(self.steps_)
+        self._left = self._columns_left()
 
 
 def preparation_for(template: Any, scale: str = "clipped") -> Preparation:

@@ -28,7 +28,6 @@ from baldur.core.state import (
     need,
 )
 from baldur.exceptions import InputError, InputWarning
-from baldur.preparation.alleles import alleles_of, match_alleles
 from baldur.preparation.column_statistics import (
     SCALES,
     SMALLEST_SPREAD,
@@ -36,7 +35,7 @@ from baldur.preparation.column_statistics import (
     column_statistics,
 )
 from baldur.preparation.covariates import CovariateFlags, Covariates, learn_regression
-from baldur.preparation.sample_flags import warn_of_shift
+from baldur.preparation.new_samples import alleles_of, match_alleles, warn_of_shift
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView, prepare_view
 from baldur.views.standardised_blocks import (

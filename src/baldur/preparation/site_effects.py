@@ -16,8 +16,9 @@ Everything a site needs is in its count, mean and variance per feature, so the c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -37,8 +38,22 @@ _TOLERANCE = 1e-10
 _MOST_PASSES = 500
 
 
+class _Blocks:
+    """Base of parameters whose arrays have one column per feature."""
+
+    @classmethod
+    def join(cls, parts: Iterable[Self]) -> Self:
+        """Return blocks of columns as one."""
+        arrays = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*(np.concatenate(blocks, axis=-1) for blocks in arrays))
+
+    def columns(self, cols: slice) -> Self:
+        """Return the parameters of some columns."""
+        return type(self)(*(array[..., cols] for array in vars(self).values()))
+
+
 @dataclass(frozen=True)
-class Pooled:
+class Pooled(_Blocks):
     """Parameters of every feature that are pooled over all sites."""
 
     kind: ClassVar[str] = "pooled parameters"
@@ -49,36 +64,14 @@ class Pooled:
     held: np.ndarray = stored(Numbers("d", finite=False, largest=np.inf))
     left_alone: np.ndarray = stored(Flags("d"))
 
-    def columns(self, cols: slice) -> Pooled:
-        """Return the pooled parameters of some columns."""
-        return Pooled(
-            self.level[cols], self.spread[cols], self.coef[:, cols], self.held[cols],
-            self.left_alone[cols],
-        )  # fmt: skip
-
-    @classmethod
-    def join(cls, parts: list[Pooled]) -> Pooled:
-        """Return blocks of columns as one."""
-        return cls(*_side_by_side(parts, cls))
-
 
 @dataclass(frozen=True)
-class SiteMoments:
+class SiteMoments(_Blocks):
     """Count, mean and variance of the standardised cells, each of shape (n_sites, n_features)."""
 
     count: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
-
-    @classmethod
-    def join(cls, parts: list[SiteMoments]) -> SiteMoments:
-        """Return blocks of columns as one."""
-        return cls(*_side_by_side(parts, cls))
-
-
-def _side_by_side(parts: list[Any], cls: Any) -> list[np.ndarray]:
-    names = [f.name for f in fields(cls)]
-    return [np.concatenate([getattr(p, name) for p in parts], axis=-1) for name in names]
 
 
 def learn_block(

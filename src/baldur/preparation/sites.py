@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from baldur.core.dataframe_state import Table
 from baldur.core.state import (
@@ -25,7 +24,7 @@ from baldur.core.state import (
     need,
 )
 from baldur.exceptions import InputError
-from baldur.preparation.covariates import Covariates, sample_column
+from baldur.preparation.covariates import Covariates, level_texts, sample_column
 from baldur.preparation.site_effects import (
     COLUMNS,
     HarmonisedSource,
@@ -36,9 +35,8 @@ from baldur.preparation.site_effects import (
     shrink,
     summarise,
 )
-from baldur.preparation.steps import Step, check_multiview
+from baldur.preparation.steps import Step, chosen_views
 from baldur.views import MultiView, View
-from baldur.views.encode import level_text
 from baldur.views.sources import RowMapSource, Source
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
 
@@ -148,40 +146,19 @@ class SiteHarmoniser(Step):
         """The column of the sites, and those of the covariates to preserve."""
         return [self.by, *([self.keep] if isinstance(self.keep, str) else self.keep)]
 
-    @property
-    def columns_(self) -> dict[str, np.ndarray]:
-        """An empty dictionary, because no column is left out."""
-        return {}
-
-    def fit(self, X: MultiView, y: Any = None) -> SiteHarmoniser:
-        """Learn the sites from the rows of `X`.
-
-        Parameters
-        ----------
-        X : MultiView
-            Training rows, and only those, with the columns of `sample_columns` in ``X.samples``.
-        y : object
-            Not used.
-
-        Returns
-        -------
-        SiteHarmoniser
-            Itself.
-        """
-        self._check_options()
-        check_multiview(X, "SiteHarmoniser")
+    def _fit(self, X: MultiView) -> None:
         labels = self._labels(X)
         self.covariates_ = Covariates.fit(X, self.sample_columns[1:], "SiteHarmoniser(keep=...)")
         self.view_names_ = self._views_of(X)
-        found, counts = np.unique(labels[labels != ""], return_counts=True)
-        self.sites_ = found[counts >= self.min_rows].tolist()
-        self.small_sites_ = found[counts < self.min_rows].tolist()
+        sites, counts = np.unique(labels[labels != ""], return_counts=True)
+        self.sites_ = sites[counts >= self.min_rows].tolist()
+        self.small_sites_ = sites[counts < self.min_rows].tolist()
         place = self._places(labels)
         inside = np.flatnonzero(place < len(self.sites_))
         if not len(inside):
             raise InputError(
                 f"SiteHarmoniser: expected a site with at least {self.min_rows} training rows, "
-                f"but the largest of {len(found)} has {counts.max(initial=0)}. Join sites, or "
+                f"but the largest of {len(sites)} has {counts.max(initial=0)}. Join sites, or "
                 "lower min_rows."
             )
         member = np.zeros((len(inside), len(self.sites_)))
@@ -194,38 +171,22 @@ class SiteHarmoniser(Step):
         train = X[inside]
         rows = [self._fit_view(train.view(name), member, kept) for name in self.view_names_]
         self.report_ = pd.DataFrame(rows, columns=COLUMNS)
-        return self
 
     def _fit_view(self, view: View, member: np.ndarray, kept: np.ndarray) -> tuple[Any, ...]:
         learned = [
             learn_block(cells, member, kept, self._clip, self.min_rows)
             for _, cells in self._blocks(view)
         ]
-        pooled = Pooled.join([p for p, _ in learned])
-        moments = SiteMoments.join([m for _, m in learned])
+        pooled = Pooled.join(p for p, _ in learned)
+        moments = SiteMoments.join(m for _, m in learned)
         # One site has nothing to be aligned with.
         alone = pooled.left_alone | (len(member.T) < 2)
-        shift, factor, after = _effects(moments, pooled.spread, alone, self.estimates == "plain")
+        shift, factor, after = self._effects(moments, pooled.spread, alone)
         self.pooled_[view.name] = pooled
         self.shift_[view.name], self.factor_[view.name] = shift, factor
         return summarise(view, moments, after, ~alone)
 
-    def transform(self, X: MultiView) -> MultiView:
-        """Return the rows of `X` harmonised.
-
-        Parameters
-        ----------
-        X : MultiView
-            Any rows of the same views, with the columns of `sample_columns` in ``X.samples``; a
-            row whose site is missing is treated as of an unseen site.
-
-        Returns
-        -------
-        MultiView
-            Wide views are read through; nothing wide is copied.
-        """
-        check_is_fitted(self, "shift_")
-        check_multiview(X, "SiteHarmoniser")
+    def _transform(self, X: MultiView) -> MultiView:
         labels = self._labels(X)
         kept = self._kept_covariates(X)
         place = self._places(labels)
@@ -233,8 +194,8 @@ class SiteHarmoniser(Step):
         if self.new_sites == "own":
             seen = {*self.sites_, *self.small_sites_}
             others = [v for v in np.unique(labels[labels != ""]).tolist() if v not in seen]
-            new = [np.flatnonzero(labels == v) for v in others]
-            new = [at for at in new if len(at) >= self.min_rows]
+            rows = [np.flatnonzero(labels == v) for v in others]
+            new = [at for at in rows if len(at) >= self.min_rows]
         matrices: dict[str, Any] = {}
         for name in X.view_names:
             view = X.view(name)
@@ -242,15 +203,16 @@ class SiteHarmoniser(Step):
                 source: Source = self._harmonised(X, name, kept, place, new)
                 small = view.shape[0] * view.shape[1] * source.dtype.itemsize <= _KEEP_BYTES
                 matrices[name] = source.read(None, slice(None)) if small else source
+            elif view.rows is None:
+                matrices[name] = view.source
             else:
-                rows = view.rows
-                matrices[name] = view.source if rows is None else RowMapSource(view.source, rows)
-        views = {name: X.view(name) for name in matrices}
+                matrices[name] = RowMapSource(view.source, view.rows)
+        views = {name: X.view(name) for name in X.view_names}
         return MultiView(
             matrices,
             sample_ids=X.sample_ids,
             feature_names={v: w.feature_names for v, w in views.items() if w.names_given},
-            feature_info={v: i for v, i in X.feature_info.items() if v in views},
+            feature_info=X.feature_info,
             present={
                 v: w.declared_present for v, w in views.items() if w.declared_present is not None
             },
@@ -271,20 +233,31 @@ class SiteHarmoniser(Step):
         place[place == len(self.sites_)] = len(self.sites_) + len(new)
         for i, at in enumerate(new):
             place[at] = len(self.sites_) + i
-            found = [
+            moments = SiteMoments.join(
                 new_site_block(cells, pooled.columns(cols), kept[at], self._clip)
                 for cols, cells in self._blocks(X[at].view(name))
-            ]
-            one = _effects(
-                SiteMoments.join(found), pooled.spread, pooled.left_alone, self.estimates == "plain"
             )
-            shift.append(one[0])
-            factor.append(one[1])
+            site_shift, site_factor, _ = self._effects(moments, pooled.spread, pooled.left_alone)
+            shift.append(site_shift)
+            factor.append(site_factor)
         shift.append(np.zeros((1, view.shape[1])))
         factor.append(np.ones((1, view.shape[1])))
         return HarmonisedSource(
             view, pooled, kept, place, np.concatenate(shift), np.concatenate(factor)
         )
+
+    def _effects(
+        self, moments: SiteMoments, spread: np.ndarray, alone: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, SiteMoments]:
+        """Return shift and factor of every site, and the moments once they are applied."""
+        location, squared = shrink(moments, (spread > 0) & ~alone, self.estimates == "plain")
+        location[:, alone], squared[:, alone] = 0.0, 1.0
+        after = SiteMoments(
+            moments.count,
+            np.where(moments.count > 0, (moments.mean - location) / np.sqrt(squared), 0.0),
+            moments.variance / squared,
+        )
+        return location * np.where(spread > 0, spread, 1.0), 1.0 / np.sqrt(squared), after
 
     @property
     def _clip(self) -> float | None:
@@ -310,11 +283,8 @@ class SiteHarmoniser(Step):
 
     def _labels(self, X: MultiView) -> np.ndarray:
         """Return the site of every row as text; empty where it is missing."""
-        column = sample_column(X, self.by, "SiteHarmoniser")
-        known = column.notna()
-        return np.array(
-            [level_text(v) if k else "" for v, k in zip(column, known, strict=True)], dtype=object
-        ).astype(str)
+        texts = level_texts(sample_column(X, self.by, "SiteHarmoniser"))
+        return np.array([text or "" for text in texts], dtype=object).astype(str)
 
     def _kept_covariates(self, X: MultiView) -> np.ndarray:
         return self.covariates_.design(X, "SiteHarmoniser(keep=...)")[:, 1:]
@@ -327,19 +297,15 @@ class SiteHarmoniser(Step):
     def _views_of(self, X: MultiView) -> list[str]:
         if self.views is None:
             return [v for v in X.view_names if X.view(v).dtype != np.int8]
-        unknown = [v for v in self.views if v not in X.view_names]
-        if unknown:
-            raise InputError(
-                f"SiteHarmoniser: there is no view {unknown[0]!r}; the views are {X.view_names}."
-            )
-        genotypes = [v for v in self.views if X.view(v).dtype == np.int8]
+        views = chosen_views(X, self.views, "SiteHarmoniser")
+        genotypes = [v for v in views if X.view(v).dtype == np.int8]
         if genotypes:
             raise InputError(
                 f"View {genotypes[0]!r}: holds genotypes (int8), which have no location and scale "
                 "to align. Leave it out of the views to harmonise; ancestry is better regressed "
                 "out with principal components as covariates."
             )
-        return list(self.views)
+        return views
 
     def _check_options(self) -> None:
         for option, legal in (("new_sites", NEW_SITES), ("estimates", ESTIMATES)):
@@ -401,20 +367,6 @@ class SiteHarmoniser(Step):
             for effects in ("shift_", "factor_"):
                 fits = getattr(self, effects)[name].shape == (len(self.sites_), d)
                 need(fits, "expected one row per site", effects, name)
-
-
-def _effects(
-    moments: SiteMoments, spread: np.ndarray, alone: np.ndarray, plain: bool
-) -> tuple[np.ndarray, np.ndarray, SiteMoments]:
-    """Shift in input units and factor of every site, and the moments once they are applied."""
-    location, squared = shrink(moments, (spread > 0) & ~alone, plain)
-    location[:, alone], squared[:, alone] = 0.0, 1.0
-    after = SiteMoments(
-        moments.count,
-        np.where(moments.count > 0, (moments.mean - location) / np.sqrt(squared), 0.0),
-        moments.variance / squared,
-    )
-    return location * np.where(spread > 0, spread, 1.0), 1.0 / np.sqrt(squared), after
 
 
 def _warn_if_inseparable(member: np.ndarray, kept: np.ndarray) -> None:

@@ -1,8 +1,8 @@
-"""Step: what is learned from training rows about the columns of views, before they are scaled.
+"""Steps: what is learned from training rows about the columns of views, before they are scaled.
 
 A step takes a `MultiView` and returns one, with the same samples and views. It may leave columns
-out, or change their cells. It remembers which columns of its input it leaves, so that weights on
-what is left can be reported for all columns of the input.
+out, as the two filters here do, or change their cells. It remembers which columns of its input it
+leaves, so that weights on what is left can be reported for all columns of the input.
 """
 
 from __future__ import annotations
@@ -13,11 +13,25 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
-from baldur.core.state import Form
+from baldur.core.state import (
+    Boolean,
+    ByName,
+    Flags,
+    Form,
+    Integer,
+    Names,
+    Number,
+    Sizes,
+    Texts,
+    need,
+)
 from baldur.exceptions import InputError
-from baldur.preparation.scaling import Scaling
-from baldur.views.container import MultiView
+from baldur.preparation.column_statistics import column_statistics
+from baldur.views.container import MultiView, select_columns
+from baldur.views.validate import some
+from baldur.views.view import View
 
 
 class Step(TransformerMixin, BaseEstimator):
@@ -50,22 +64,34 @@ class Step(TransformerMixin, BaseEstimator):
     stored_fields: ClassVar[dict[str, Form]]
 
     @property
-    @abstractmethod
     def columns_(self) -> dict[str, np.ndarray]:
         """For each view that loses columns, the columns of the input that are left, in order."""
+        return {}
 
     @property
     def sample_columns(self) -> list[str]:
         """Columns of `MultiView.samples` that the step reads."""
         return []
 
-    @abstractmethod
     def fit(self, X: MultiView, y: Any = None) -> Self:
-        """Learn from the training rows `X`; the outcome `y` is not used."""
+        """Learn from the training rows `X`, and only those; the outcome `y` is not used."""
+        self._check_options()
+        self._fit(check_multiview(X, type(self).__name__))
+        return self
+
+    def transform(self, X: MultiView) -> MultiView:
+        """Return any rows of the same views as the step leaves them; nothing wide is copied."""
+        check_is_fitted(self)
+        return self._transform(check_multiview(X, type(self).__name__))
 
     @abstractmethod
-    def transform(self, X: MultiView) -> MultiView:
-        """Return any rows of the same views as the step leaves them."""
+    def _check_options(self) -> None: ...
+
+    @abstractmethod
+    def _fit(self, X: MultiView) -> None: ...
+
+    @abstractmethod
+    def _transform(self, X: MultiView) -> MultiView: ...
 
     def check_samples(self, X: MultiView) -> None:
         """Refuse samples without the columns of ``samples`` that the step reads."""
@@ -74,22 +100,6 @@ class Step(TransformerMixin, BaseEstimator):
     def input_widths(self) -> dict[str, int]:
         """Number of columns that each view must have before the step; views may be left out."""
         return {}
-
-
-class ColumnFilter(Step):
-    """Base of the steps that only leave columns out."""
-
-    kept_: dict[str, np.ndarray]  # For each view that the step works on, which columns remain
-
-    @property
-    def columns_(self) -> dict[str, np.ndarray]:
-        """For each view, the columns of the input that remain."""
-        return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
-
-    @property
-    def input_widths(self) -> dict[str, int]:
-        """Number of columns that each view had in `fit`."""
-        return {name: len(mask) for name, mask in self.kept_.items()}
 
 
 def check_multiview(X: Any, who: str) -> MultiView:
@@ -116,186 +126,249 @@ def chosen_views(mv: MultiView, views: Any, who: str) -> list[str]:
     return wanted
 
 
-class LearnedColumns:
-    """Means, scales, limits and ranges over the columns of the input, and weights in their units.
+def missing_and_new(missing: Sequence[str], new: Sequence[str], word: str = "new") -> str:
+    """Return in words which names are missing and which are new."""
+    parts = ((missing, "missing"), (new, word))
+    return " and ".join(f"{some(names)} {what}" for names, what in parts if names)
 
-    The base of `Preparation`, which sets these attributes.
-    """
 
-    n_features_: dict[str, int]  # Columns of the input
-    scaling_: Scaling  # What was learned about the columns that the steps leave
-    _names: dict[str, np.ndarray | None]
-    _left: dict[str, np.ndarray]  # for views that lose columns, the columns that are left
+class _ColumnFilter(Step):
+    """Base of the steps that only leave columns out."""
 
-    def expand(self, name: str, values: Any, fill: Any = 0) -> np.ndarray:
-        """Return values of the prepared columns of a view for all columns of the input.
-
-        Parameters
-        ----------
-        name : str
-            View.
-        values : array of shape (..., n_prepared)
-            Values of the prepared columns, along the last axis.
-        fill : scalar, default=0
-            For columns that a step left out.
-
-        Returns
-        -------
-        ndarray of shape (..., n_features)
-        """
-        values = np.asarray(values)
-        if name not in self._left:
-            return values
-        shape = (*values.shape[:-1], self.n_features_[name])
-        made = np.full(shape, fill, dtype=values.dtype)
-        made[..., self._left[name]] = values
-        return made
+    what: ClassVar[str]  # What a column is, in words
+    views: str | Sequence[str] | None
+    kept_: dict[str, np.ndarray]  # For each view that the step works on, which columns remain
 
     @property
     def columns_(self) -> dict[str, np.ndarray]:
-        """For each view, the columns of the input that its prepared columns are."""
-        return {
-            name: self._left[name] if name in self._left else np.arange(width)
-            for name, width in self.n_features_.items()
-        }
+        """For each view, the columns of the input that remain."""
+        return {name: np.flatnonzero(mask) for name, mask in self.kept_.items()}
 
     @property
-    def feature_names(self) -> dict[str, np.ndarray | None]:
-        """Names of every view's features as they were given to `fit`; None where none were."""
-        return dict(self._names)
+    def input_widths(self) -> dict[str, int]:
+        """Number of columns that each view had in `fit`."""
+        return {name: len(mask) for name, mask in self.kept_.items()}
 
-    @property
-    def mean_(self) -> dict[str, np.ndarray]:
-        """For each view, the value subtracted from the cells of each column."""
-        return self._over_input(self.scaling_.mean_, 0.0)
+    def _fit(self, X: MultiView) -> None:
+        self.kept_ = {}
+        for name in chosen_views(X, self.views, type(self).__name__):
+            view = X.view(name)
+            if self.views is not None or self._is_default(view):
+                self.kept_[name] = self._judge(view)
 
-    @property
-    def scale_(self) -> dict[str, np.ndarray]:
-        """For each view, the value by which the cells of each column are divided."""
-        return self._over_input(self.scaling_.scale_, 1.0)
+    @abstractmethod
+    def _is_default(self, view: View) -> bool:
+        """Return whether the filter works on a view if none is named."""
 
-    @property
-    def lower_(self) -> dict[str, np.ndarray]:
-        """For each view, the lower limit to which cells of each column are clipped."""
-        return self._over_input(self.scaling_.lower_, -np.inf)
+    @abstractmethod
+    def _judge(self, view: View) -> np.ndarray:
+        """Return which columns remain, or raise an error if none does."""
 
-    @property
-    def upper_(self) -> dict[str, np.ndarray]:
-        """For each view, the upper limit to which cells of each column are clipped."""
-        return self._over_input(self.scaling_.upper_, np.inf)
-
-    @property
-    def minimum_(self) -> dict[str, np.ndarray]:
-        """Smallest training value of each column."""
-        return self._over_input(self.scaling_.minimum_, np.nan)
-
-    @property
-    def maximum_(self) -> dict[str, np.ndarray]:
-        """Largest training value of each column."""
-        return self._over_input(self.scaling_.maximum_, np.nan)
-
-    @property
-    def constant_(self) -> dict[str, np.ndarray]:
-        """For each view, a mask of the constant columns."""
-        return self._over_input(self.scaling_.constant_, True)
-
-    @property
-    def constant_features_(self) -> dict[str, np.ndarray]:
-        """For each view, the names of the constant columns."""
-        made = {}
-        for name, flat in self.constant_.items():
-            at, names = np.flatnonzero(flat), self._names[name]
-            made[name] = np.array([f"{name}_{j}" for j in at]) if names is None else names[at]
-        return made
-
-    @property
-    def alleles_(self) -> dict[str, np.ndarray]:
-        """Counted and other allele of the prepared columns of variants."""
-        return self.scaling_.alleles_
-
-    @property
-    def covariates_(self) -> Any:
-        """The covariates that are regressed out, as numbers; None without any."""
-        return self.scaling_.covariates_
-
-    @property
-    def n_samples_(self) -> int:
-        """Number of training samples with a positive weight."""
-        return self.scaling_.n_samples_
-
-    @property
-    def needed_(self) -> dict[str, np.ndarray] | None:
-        """Columns of the input that a model uses; None before `mark_needed` was called."""
-        needed = self.scaling_.needed_
-        return None if needed is None else self._over_input(needed, False)
-
-    def _over_input(self, found: dict[str, np.ndarray], fill: Any) -> dict[str, np.ndarray]:
-        made = {}
-        for name, values in found.items():
-            # A range of whole numbers has no room for "none"; it becomes floats where needed.
-            missing = isinstance(fill, float) and values.dtype.kind in "iu"
-            values = values.astype(np.float64) if missing and name in self._left else values
-            made[name] = self.expand(name, values, fill)
-        return made
-
-    def ranks_of(self, name: str, column: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the knots of a ranked prepared column and their scores; None where not ranked."""
-        return self.scaling_.ranks_of(name, column)
-
-    # -- back to the units of the input ----------------------------------------------------
-
-    def coef_in_input_units(self, name: str, coef: Any) -> np.ndarray:
-        """Return weights per unit of the input from weights on the prepared view.
-
-        For a clipped column the weight holds within the clip; beyond it a cell counts as the
-        limit (`lower_`, `upper_`). A ranked column has no weight per unit that holds throughout:
-        what is returned is the weight times the slope of its scores at the median, and the weight
-        per standard deviation is the one to read.
-
-        Parameters
-        ----------
-        name : str
-            View.
-        coef : array of shape (n_prepared,) or (..., n_prepared)
-            Weights on the prepared columns.
-
-        Returns
-        -------
-        ndarray of shape (..., n_features)
-            coef / scale over all columns of the input, and 0 for columns without information.
-        """
-        return self.expand(name, self.scaling_.coef_in_input_units(name, coef))
-
-    def intercept_shift(self, name: str, coef: Any) -> np.ndarray:
-        """Return what to add to the intercept when the weights are in input units.
-
-        Parameters
-        ----------
-        name : str
-            View.
-        coef : array of shape (..., n_prepared)
-            Weights on the prepared columns.
-
-        Returns
-        -------
-        ndarray of shape (...)
-            -sum of mean * coef / scale, less the constant part of what covariates explain.
-        """
-        return self.scaling_.intercept_shift(name, coef)
-
-    def covariate_weights(self, name: str, coef: Any) -> np.ndarray:
-        """Return the weight each covariate gets, in its own units, from being regressed out.
-
-        Together with `coef_in_input_units` and `intercept_shift` this reproduces X coef. The
-        covariates are those of ``covariates_.features``.
-        """
-        return self.scaling_.covariate_weights(name, coef)
+    def _transform(self, X: MultiView) -> MultiView:
+        for name, mask in self.kept_.items():
+            if X.n_features.get(name) != len(mask):
+                raise InputError(
+                    f"{type(self).__name__}: expected the view {name!r} with {len(mask):,} "
+                    f"{self.what} as in fit, but the views are {some(list(X.n_features.items()))}."
+                )
+        return select_columns(X, self.columns_)
 
 
-def columns_left(steps: Sequence[Step]) -> dict[str, np.ndarray]:
-    """Return the columns of the input that all steps leave, for views that lose columns."""
-    left: dict[str, np.ndarray] = {}
-    for step in steps:
-        for name, index in step.columns_.items():
-            left[name] = left[name][index] if name in left else index
-    return left
+class VariantFilter(_ColumnFilter):
+    """Drop rare, poorly called and monomorphic variants, judged on training rows.
+
+    Parameters
+    ----------
+    views : str or sequence of str, optional
+        Views of allele counts (0, 1, 2). By default those with a chromosome in their
+        `feature_info`, as `read_plink` makes them; other views pass unchanged.
+    min_maf : float, default=0
+        Smallest frequency of the rarer allele among called genotypes.
+    max_missing : float, default=1
+        Largest share of people without a call.
+    drop_monomorphic : bool, default=True
+        Drop variants with one genotype only, or without any call.
+
+    Attributes
+    ----------
+    kept_ : dict of str to bool array
+        For each view, which variants remain.
+    dropped_ : dict of str to dict of str to int
+        For each view, how many variants were dropped and why: ``monomorphic``, ``rare``,
+        ``missing``; a variant counts under the first reason that applies.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from baldur import MultiView
+    >>> from baldur.preparation import VariantFilter
+    >>> G = np.array([[0, 1, 2], [0, 1, -127], [0, 2, -127], [0, 0, 1]], dtype=np.int8)
+    >>> info = pd.DataFrame({"chromosome": [1, 1, 2]})
+    >>> X = MultiView({"snps": G}, feature_info={"snps": info})
+    >>> step = VariantFilter(max_missing=0.1).fit(X)
+    >>> step.dropped_
+    {'snps': {'monomorphic': 1, 'rare': 0, 'missing': 1}}
+    >>> step.transform(X).feature_names["snps"].tolist()
+    ['snps_1']
+    """
+
+    what = "variants"
+
+    def __init__(
+        self,
+        views: str | Sequence[str] | None = None,
+        *,
+        min_maf: float = 0.0,
+        max_missing: float = 1.0,
+        drop_monomorphic: bool = True,
+    ) -> None:
+        self.views = views
+        self.min_maf = min_maf
+        self.max_missing = max_missing
+        self.drop_monomorphic = drop_monomorphic
+
+    def _check_options(self) -> None:
+        if not 0 <= self.min_maf <= 0.5 or not 0 <= self.max_missing <= 1:
+            raise InputError(
+                "VariantFilter: min_maf must lie between 0 and 0.5 and max_missing between 0 and "
+                f"1, but got {self.min_maf!r} and {self.max_missing!r}."
+            )
+
+    def _fit(self, X: MultiView) -> None:
+        self.dropped_: dict[str, dict[str, int]] = {}
+        super()._fit(X)
+        self._names = {name: X.view(name).names_of(at) for name, at in self.columns_.items()}
+
+    def _is_default(self, view: View) -> bool:
+        return view.feature_info is not None and "chromosome" in view.feature_info
+
+    def _judge(self, view: View) -> np.ndarray:
+        statistics = column_statistics(view)
+        called = int(view.present.sum())
+        frequency = np.minimum(statistics.mean / 2, 1 - statistics.mean / 2)
+        same = statistics.constant & self.drop_monomorphic
+        rare = (frequency < self.min_maf) & ~same
+        gaps = (statistics.count < (1 - self.max_missing) * called - 1e-9) & ~same & ~rare
+        kept = ~(same | rare | gaps)
+        reasons = {"monomorphic": same, "rare": rare, "missing": gaps}
+        self.dropped_[view.name] = {reason: int(mask.sum()) for reason, mask in reasons.items()}
+        if not kept.any():
+            raise InputError(
+                f"View {view.name!r}: the filters leave none of {view.shape[1]:,} variants "
+                f"({self.dropped_[view.name]}, judged on {called} people). Loosen min_maf or "
+                "max_missing, or leave the view out."
+            )
+        return kept
+
+    def _transform(self, X: MultiView) -> MultiView:
+        left = super()._transform(X)
+        for name, names in self._names.items():
+            if (left.view(name).feature_names != names).any():
+                raise InputError(
+                    f"View {name!r}: expected the variants of fit in the same order, but their "
+                    "names differ. Read both sets from files with the same list of variants."
+                )
+        return left
+
+    kind = "variant filter"
+    stored_fields: ClassVar[dict[str, Form]] = {
+        "views": Names(or_text=True, optional=True),
+        "min_maf": Number(low=0.0, high=0.5),
+        "max_missing": Number(low=0.0, high=1.0),
+        "drop_monomorphic": Boolean(),
+        "kept_": ByName(Flags("?")),
+        "dropped_": ByName(ByName(Integer())),
+        "_names": ByName(Texts("?")),
+    }
+
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse parts that are not of the same views and variants."""
+        for part in ("dropped_", "_names"):
+            same = list(getattr(self, part)) == list(self.kept_)
+            need(same, "expected one entry for each view", part)
+        for name, mask in self.kept_.items():
+            fits = len(self._names[name]) == mask.sum()
+            need(fits, f"expected {mask.sum()} names", "_names", name)
+
+
+class VoxelMask(_ColumnFilter):
+    """Keep the voxels whose mean intensity over the training images is not background.
+
+    Parameters
+    ----------
+    views : str or sequence of str, optional
+        Views of voxels; by default those `read_nifti` made. Other views pass unchanged.
+    threshold : float, default=0.1
+        A voxel is kept if its mean absolute intensity exceeds this share of the 98th percentile
+        over all voxels.
+    coverage : float, default=0.5
+        Share of training images in which the voxel must not be missing.
+
+    Attributes
+    ----------
+    kept_ : dict of str to bool array
+        For each view, which voxels remain.
+
+    Examples
+    --------
+    >>> import nibabel, numpy as np
+    >>> from baldur.preparation import VoxelMask
+    >>> from baldur.io import read_nifti
+    >>> cells = np.zeros((3, 3, 3))
+    >>> cells[1] = 5.0
+    >>> X = read_nifti([nibabel.Nifti1Image(cells + 0.01, np.eye(4))] * 2)
+    >>> VoxelMask().fit_transform(X).n_features
+    {'images': 9}
+    """
+
+    what = "voxels"
+
+    def __init__(
+        self,
+        views: str | Sequence[str] | None = None,
+        *,
+        threshold: float = 0.1,
+        coverage: float = 0.5,
+    ) -> None:
+        self.views = views
+        self.threshold = threshold
+        self.coverage = coverage
+
+    def _check_options(self) -> None:
+        if not 0 <= self.threshold < 1 or not 0 <= self.coverage <= 1:
+            raise InputError(
+                "VoxelMask: threshold must lie in [0, 1) and coverage in [0, 1], but got "
+                f"{self.threshold!r} and {self.coverage!r}."
+            )
+
+    def _is_default(self, view: View) -> bool:
+        return view.feature_info is not None and view.feature_info.attrs.get("kind") == "voxels"
+
+    def _judge(self, view: View) -> np.ndarray:
+        level, share = np.zeros(view.shape[1]), np.zeros(view.shape[1])
+        present = view.present
+        for cols, block in view.iter_blocks():
+            known = ~np.isnan(block[present])
+            total = np.abs(np.where(known, block[present], 0)).sum(axis=0, dtype=np.float64)
+            level[cols] = total / np.maximum(known.sum(axis=0), 1)
+            share[cols] = known.mean(axis=0) if present.any() else 0
+        kept = (level > self.threshold * np.percentile(level, 98)) & (share >= self.coverage)
+        if not kept.any():
+            raise InputError(
+                f"View {view.name!r}: no voxel is left by threshold={self.threshold} and "
+                f"coverage={self.coverage}, judged on {int(present.sum())} images. Give a mask "
+                "image to read_nifti instead."
+            )
+        return np.asarray(kept)
+
+    kind = "voxel mask"
+    stored_fields: ClassVar[dict[str, Form]] = {
+        "views": Names(or_text=True, optional=True),
+        "threshold": Number(),
+        "coverage": Number(),
+        "kept_": ByName(Flags("?")),
+    }
+
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse options outside of their range."""
+        self._check_options()

@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from baldur.evaluation.added_value import AddedValue
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.results import Results
 from baldur.evaluation.view_differences import (
@@ -47,6 +46,9 @@ from baldur.report.sentences import (
     Sentence,
     case_of,
 )
+
+if TYPE_CHECKING:
+    from baldur.evaluation.view_additions import AddedValue
 
 _COMPARED = (ADDED, ALL_ADDED, BEYOND)
 _MOST_SENTENCES = 6

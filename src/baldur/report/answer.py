@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pandas as pd
 
+from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.results import Results
-from baldur.inference.selection import against_base_rate
 from baldur.report.added_value import added_value_answer
 from baldur.report.checks import Check, doubts_of
 from baldur.report.evidence import calibration_of, comparison_of, linear_answer, prediction_of

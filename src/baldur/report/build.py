@@ -6,11 +6,9 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baldur.core.atomic_io import check_writable, write_atomically
-from baldur.evaluation.multilabel import MultilabelResult
-from baldur.evaluation.result import NestedResult
 from baldur.evaluation.result_files import REPORT
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
@@ -18,9 +16,12 @@ from baldur.report.fitted import FittedModel
 from baldur.report.page import Page, check_extra, render
 from baldur.report.pages import make_page
 from baldur.report.validation import is_validation, open_validation, validation_page
-from baldur.saving import SavedModel, load
-from baldur.study.evaluate import EvaluatedStudy
-from baldur.study.write_results import list_page
+from baldur.study.results_folder import list_page
+
+if TYPE_CHECKING:
+    from baldur.evaluation import NestedResult
+    from baldur.saving import SavedModel
+    from baldur.study import EvaluatedStudy
 
 _MANIFEST = "manifest.json"
 
@@ -74,18 +75,24 @@ def report_folder(
     target = place / REPORT if path is None else _file_at(Path(path))
     if (place / _MANIFEST).is_file():
         _refuse_model(model, place, "a model folder")
-        fitted = FittedModel.of_saved(load(place, study=True))
+        fitted = _load(place)
         return _write(target, make_page, None, fitted, people=people, title=title)
     if is_validation(place):
         _refuse_model(model, place, "the folder of a validation")
         return _write(target, validation_page, open_validation(place), people, title)
     results = Results.read(place)
-    added = None if model is None else FittedModel.of_saved(load(model, study=True))
+    added = None if model is None else _load(model)
     options = {"people": people, "title": title, "linked": path is None}
     _write(target, make_page, results, added, **options)
     if path is None:
         list_page(results)
     return target
+
+
+def _load(folder: str | Path) -> FittedModel:
+    from baldur.saving import load
+
+    return FittedModel.of_saved(load(folder, study=True))
 
 
 def _refuse_model(model: str | Path | None, place: Path, what: str) -> None:
@@ -137,7 +144,7 @@ def report_study(
 
 
 def report_result(
-    result: NestedResult | MultilabelResult | Results,
+    result: NestedResult | Results,
     path: str | Path,
     *,
     model: Any = None,
@@ -148,7 +155,7 @@ def report_result(
 
     Parameters
     ----------
-    result : NestedResult, MultilabelResult or Results
+    result : NestedResult or Results
         What `nested_cv` returned, or its tables with the record of a study.
     path : str or Path
         HTML file to write.
@@ -174,6 +181,8 @@ def report_result(
     ...     report_result(result, pathlib.Path(folder) / "comparison.html").name
     'comparison.html'
     """
+    from baldur.saving import SavedModel
+
     fitted = None
     if isinstance(model, SavedModel):
         fitted = FittedModel.of_saved(model)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.results import Results
-from baldur.inference.selection import against_base_rate
 from baldur.report.evidence import interval_of, linear_evidence, prediction_of
 from baldur.report.explanations import EXPLANATIONS, FEW, MANY_MISSING, MOST, POOR_STABILITY, SWING
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, estimate, listed, number, percent, short
 from baldur.report.sentences import PREDICTION, SHOWN, case_of
-from baldur.study.people_checks import site_predicts
 
 SERIOUS, CARE, NOTE = "serious", "care", "note"
 
@@ -209,6 +208,8 @@ def _sites(run: Results) -> Check | None:
     people = run.people
     if "site" not in people or "label" not in people or not len(people):
         return None
+    from baldur.study.data_checks import site_predicts
+
     y = people["label"].astype(str) if run.classes else people["label"].astype(float)
     outcome = str(run.record.get("outcome") or "the outcome")
     scheme = str(run.record.get("scheme") or "")

@@ -10,8 +10,7 @@ from typing import Any
 import pandas as pd
 
 from baldur.core.model_catalog import LINEAR_MODELS, TREE_MODELS
-from baldur.evaluation.label_matrix import NO_YES
-from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.metrics import METRICS, NO_YES
 from baldur.evaluation.results import Results
 from baldur.report.formatting import count, estimate, listed, short
 from baldur.report.sentences import (

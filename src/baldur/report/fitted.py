@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.report.formatting import count, short
-from baldur.saving import SavedModel
-from baldur.saving.card import make_card, scorer
+
+if TYPE_CHECKING:
+    from baldur.saving import SavedModel
 
 
 def inside(estimator: Any) -> Any:
@@ -160,6 +161,8 @@ def calculator_of(model: FittedModel | None) -> Calculator:
         return Calculator(_HOW)
     if model.inner is None:
         return Calculator(f"{short(model.name)} has none: its weights cannot be printed.")
+    from baldur.saving.card import make_card, scorer
+
     try:
         made = make_card(model.estimator, classes=model.classes or None)
     except InputError as error:

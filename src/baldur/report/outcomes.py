@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from baldur import plots
-from baldur.evaluation.label_matrix import AVERAGE
-from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.result_files import REPORT
 from baldur.evaluation.results import Results
 from baldur.evaluation.results_reader import AGAIN

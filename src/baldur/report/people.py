@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.estimators.explain import AVERAGE, UNCERTAINTY
 from baldur.evaluation.results import HAS, Results
 from baldur.exceptions import InputError
 from baldur.report.fitted import FittedModel
@@ -162,6 +161,8 @@ def _terms(model: FittedModel, X: Any, rows: np.ndarray) -> dict[int, list[tuple
     """Return the largest contributions of each row, the first output's."""
     if model.inner is None or not hasattr(model.estimator, "explain"):
         return {}
+    from baldur.estimators.explain import AVERAGE, UNCERTAINTY
+
     few = [int(r) for r in rows[:MOST]]
     part = X[np.array(few)] if not hasattr(X, "iloc") else X.iloc[few]
     found = pd.DataFrame(model.estimator.explain(part, most=TERMS))

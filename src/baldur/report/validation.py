@@ -17,7 +17,6 @@ from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.record import versions
 from baldur.evaluation.result_files import SUMMARY, VALIDATION_TABLES
 from baldur.evaluation.results import Results, read_tables
-from baldur.evaluation.validation import far_values
 from baldur.exceptions import InputError
 from baldur.report.answer import calibration_sentence
 from baldur.report.checks import (
@@ -46,7 +45,6 @@ from baldur.report.people import LEFT_OUT, check_people, people_of_run
 from baldur.report.pictures import validation_plans
 from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, Transport, case_of
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
-from baldur.study.validate import TITLE
 
 _FAR = 1.0
 """Standardised shift of a feature's mean, in training s.d., that is named in a check."""
@@ -65,6 +63,8 @@ def is_validation(folder: Path) -> bool:
 
 def open_validation(folder: Path) -> Results:
     """Read the folder of a validation."""
+    from baldur.study.validate import TITLE
+
     tables, problems = read_tables(folder, VALIDATION_TABLES, required=("predictions", "intervals"))
     predictions = tables["predictions"]
     if not len(predictions):
@@ -271,6 +271,8 @@ def _far_check(run: Results) -> Check | None:
     ends = ["low_training", "high_training", "low_new", "high_new"]
     if not {*ends} <= {*frame}:
         return None
+    from baldur.evaluation.validation import far_values
+
     numbers = frame[ends].apply(pd.to_numeric, errors="coerce")  # the file may be damaged
     found = far_values(frame.assign(**numbers))
     if not found:

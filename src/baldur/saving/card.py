@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,10 @@ import pandas as pd
 
 import baldur
 from baldur.core.atomic_io import make_folder, write_atomically
-from baldur.estimators.summary import output_names
+from baldur.core.escape import markdown
+from baldur.estimators.summary import against_base_rate, output_names
 from baldur.exceptions import InputError
-from baldur.saving.card_text import page, printable
-from baldur.saving.onnx_model import onnx_bytes
-from baldur.saving.scorers import r_code
+from baldur.saving.printed_model import onnx_bytes, printable, r_code
 
 INTENDED = (
     "Research on people like those it was trained on: the same inclusion criteria, the same "
@@ -48,24 +47,20 @@ def facts(
     known = getattr(model, "classes_", None)
     labels = [] if known is None else [str(c) for c in (classes or np.asarray(known).tolist())]
     task = getattr(model, "_task", "regression")
-    n = int(preparation.n_samples_)
-    outputs = labels if task == "multilabel" else output_names(model)
-    if labels and task != "multilabel":
-        outputs = labels[-1:] if len(model.intercept_) == 1 else labels
-    found: dict[str, Any] = {
+    outputs = labels[-1:] if task == "binary" else labels or output_names(model)
+    regress_out = preparation.covariates_
+    about: dict[str, Any] = {
         "model": type(model).__name__,
         "baldur": baldur.__version__,
         "task": task,
         "classes": labels,
         "outputs": outputs,
-        "samples": n,
+        "samples": int(preparation.n_samples_),
         "prevalence": None,
         "views": {name: int(width) for name, width in preparation.n_features_.items()},
         "scale": preparation.scaling_.scale,
         "steps_before": [type(step).__name__ for step in preparation.steps_],
-        "covariates_regressed_out": []
-        if preparation.covariates_ is None
-        else list(preparation.covariates_.names),
+        "covariates_regressed_out": [] if regress_out is None else list(regress_out.names),
         "missing": "A missing cell is replaced by its training mean. Where a whole view is "
         "missing, all of its cells are, and the variance of the prediction increases.",
         "intercept": model.intercept_.tolist(),
@@ -75,52 +70,43 @@ def facts(
         "intended_use": intended_use or INTENDED,
         "not_for": [*NOT_FOR, *([not_for] if isinstance(not_for, str) else (not_for or []))],
     }
-    counts = getattr(model, "class_count_", None)
-    if counts is not None:
-        shares = np.asarray(counts, dtype=float) / n
-        found["prevalence"] = dict(zip(labels, shares.tolist(), strict=True))
-    elif task == "regression":
+    if task == "regression":
         mean, std = model.output_units
-        found["outcome"] = {"mean": mean.tolist(), "sd": std.tolist()}
+        about["outcome"] = {"mean": mean.tolist(), "sd": std.tolist()}
+    else:
+        shares = np.asarray(model.class_count_, dtype=float) / preparation.n_samples_
+        about["prevalence"] = dict(zip(labels, shares.tolist(), strict=True))
     if hasattr(model, "signal_shown_"):
-        found["signal"] = {
+        path = model.sparsity_path_
+        about["signal"] = {
             "standard_errors_over_base_rate": float(model.signal_),
             "shown": bool(model.signal_shown_),
-            "held_out_loss": _selected_loss(model),
+            "held_out_loss": _number(path.loc[path["selected"], "loss"].iloc[0]),
         }
-    return found
+    return about
 
 
 def _weights(model: Any) -> list[dict[str, Any]]:
     """Return a row for each selected feature: weights per unit of the input, limits and range."""
-    preparation, rows = model.preparation_, []
-    lowers, uppers, means = preparation.lower_, preparation.upper_, preparation.mean_
-    minima, maxima = preparation.minimum_, preparation.maximum_
-    for view in model.view_names_:
-        for column in np.flatnonzero(model.selected_features_[view]):
-            lower, upper = lowers[view][column], uppers[view][column]
-            rows.append(
-                {
-                    "view": view,
-                    "feature": str(model.feature_names_[view][column]),
-                    "weight": model.coef_[view][:, column].tolist(),
-                    "weight_sd": model.coef_std_[view][:, column].tolist(),
-                    "mean": float(means[view][column]),
-                    "lower_limit": float(lower) if np.isfinite(lower) else None,
-                    "upper_limit": float(upper) if np.isfinite(upper) else None,
-                    "training_range": [
-                        float(minima[view][column]),
-                        float(maxima[view][column]),
-                    ],
-                }
-            )
-    return rows
-
-
-def _selected_loss(model: Any) -> float | None:
-    path = model.sparsity_path_
-    selected = path[path["selected"]]
-    return float(selected["loss"].iloc[0]) if len(selected) else None
+    preparation = model.preparation_
+    low, high = preparation.minimum_, preparation.maximum_
+    figures = {
+        "mean": preparation.mean_,
+        "lower_limit": preparation.lower_,
+        "upper_limit": preparation.upper_,
+    }
+    return [
+        {
+            "view": view,
+            "feature": str(model.feature_names_[view][column]),
+            "weight": model.coef_[view][:, column].tolist(),
+            "weight_sd": model.coef_std_[view][:, column].tolist(),
+            **{name: _number(values[view][column]) for name, values in figures.items()},
+            "training_range": [float(low[view][column]), float(high[view][column])],
+        }
+        for view in model.view_names_
+        for column in np.flatnonzero(model.selected_features_[view])
+    ]
 
 
 def read_performance(given: Any) -> list[dict[str, Any]]:
@@ -183,21 +169,21 @@ class Card:
     @property
     def markdown(self) -> str:
         """The card as a page of Markdown."""
-        return page(self.about, self.model, self.reason)
+        return _page(self.about, self.model, self.reason)
 
     def __str__(self) -> str:
         return self.markdown
 
     def files(self) -> dict[str, bytes]:
         """Return the files of the card: the page, the numbers, and scorers in three languages."""
-        made = {
+        files = {
             "card.md": self.markdown.encode(),
             "card.json": (json.dumps(self.json, allow_nan=False) + "\n").encode(),
         }
         if self.model is not None:
-            made["card.R"] = (r_code(self.model) + "\n").encode()
-            made |= {f"score.{language}": scorer(language) for language in ("py", "R", "js")}
-        return made
+            files["card.R"] = (r_code(self.model) + "\n").encode()
+            files |= {f"score.{language}": scorer(language) for language in ("py", "R", "js")}
+        return files
 
     def to_onnx(self, path: str | Path | None = None) -> bytes:
         """Return the model as the bytes of an ONNX file in float64, written to `path` if given.
@@ -274,3 +260,176 @@ def make_card(model: Any, **words: Any) -> Card:
         return Card(about, printable(model, words.get("classes")))
     except InputError as error:
         return Card(about, None, str(error))
+
+
+# -- the page ------------------------------------------------------------------------------------
+
+MOST_ROWS = 100
+"""Features that the page lists; card.json has all of them."""
+
+_PAGE = """\
+# Model card: {model}
+
+{facts}
+
+## Intended use
+
+{intended_use}
+
+## What it must not be used for
+
+{not_for}
+
+## Performance
+
+{performance}
+
+## The formula
+
+{formula}
+
+{weights}
+
+## Missing values
+
+{missing}
+
+## Uncertainty
+
+{uncertainty}
+"""
+
+_NOT_MEASURED = (
+    "Not measured for this card. Measure it with `baldur evaluate` (nested cross-validation) or "
+    "`baldur validate` (a new cohort), and pass it to `card`."
+)
+_FORMULA = (
+    "At the mean weights, the {what} is the intercept plus the sum of weight times value, in the "
+    "units of the input. A value outside the limits is set to the nearest limit."
+)
+_AVERAGED = (
+    "The probability is averaged over the uncertainty of the weights, and so less extreme than the "
+    "log odds of this table alone. The scorers compute it."
+)
+_UNCERTAINTY = (
+    "The intercept and the {features} weights of each {part} have one joint Gaussian posterior. "
+    "`card.json` holds its mean and covariance (for standardised values: value minus mean, times "
+    "factor) and the variance that a missing view adds. {probit}`score.py`, `score.R` and "
+    "`score.js` compute predictions from these numbers and need no other software of ours."
+)
+_PROBIT = (
+    "The probability is the mean of the logistic function under this Gaussian, "
+    "sum_i w_i Phi(mean / sqrt(c_i^2 + variance)), where mean and variance are those of the log "
+    "odds, and w_i and c_i are the weights and scales of `probit`. "
+)
+
+
+def _page(about: dict[str, Any], model: dict[str, Any] | None, reason: str) -> str:
+    """Return the card as Markdown."""
+    classes = f", classes {_names(about['classes'])}" if about["classes"] else ""
+    facts = [
+        f"Task: {about['task']}{classes}",
+        f"Fitted by baldur {about['baldur']} on {about['samples']:,} people",
+        f"Views: {_names(f'{k} ({v:,} features)' for k, v in about['views'].items())}",
+        _outcome(about),
+        _signal(about),
+    ]
+    uncertainty = markdown(reason)
+    if model is not None:
+        uncertainty = _UNCERTAINTY.format(
+            features=len(model["features"]),
+            part="output" if model["loadings"] is None else "factor",
+            probit="" if about["task"] == "regression" else _PROBIT,
+        )
+    return _PAGE.format(
+        model=about["model"],
+        facts=_list(facts),
+        intended_use=markdown(about["intended_use"]),
+        not_for=_list(map(markdown, about["not_for"])),
+        performance=_performance(about),
+        formula=_formula(about),
+        weights=_weight_table(about),
+        missing=markdown(about["missing"]),
+        uncertainty=uncertainty,
+    )
+
+
+def _list(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items if item)
+
+
+def _names(items: Iterable[Any]) -> str:
+    return ", ".join(markdown(str(item)) for item in items)
+
+
+def _table(heads: Sequence[str], aligned: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a Markdown table; numbers have four digits, and None is an empty cell."""
+    lines = [[c if isinstance(c, str) else _figure(c) for c in row] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [heads, aligned, *lines])
+
+
+def _outcome(about: dict[str, Any]) -> str:
+    if about["prevalence"]:
+        shares = (f"{name} {share:.1%}" for name, share in about["prevalence"].items())
+        return f"In the training rows: {_names(shares)}"
+    if about.get("outcome"):
+        pairs = zip(about["outcome"]["mean"], about["outcome"]["sd"], strict=True)
+        units = "; ".join(f"mean {mean:.4g}, s.d. {sd:.4g}" for mean, sd in pairs)
+        return f"Outcome in the training rows: {units}"
+    return ""
+
+
+def _signal(about: dict[str, Any]) -> str:
+    if not about["signal"]:
+        return ""
+    errors = about["signal"]["standard_errors_over_base_rate"]
+    evidence = f"{against_base_rate(errors)} on held-out training rows"
+    if about["signal"]["shown"]:
+        return f"Evidence of signal: {evidence}"
+    return f"**No evidence of signal on held-out data**: {evidence}. Do not interpret the features"
+
+
+def _performance(about: dict[str, Any]) -> str:
+    rows = []
+    for row in about["performance"]:
+        site = f" ({markdown(row['site'])})" if row.get("site") else ""
+        interval = f"{_figure(row['low'])} to {_figure(row['high'])}"
+        rows.append((markdown(row["metric"]) + site, row["estimate"], interval))
+    heads = ("metric", "estimate", "95 % interval")
+    return _table(heads, ("---", "---:", "---"), rows) if rows else _NOT_MEASURED
+
+
+def _formula(about: dict[str, Any]) -> str:
+    continuous = about["task"] == "regression"
+    steps, covariates = about["steps_before"], about["covariates_regressed_out"]
+    sentences = {
+        _FORMULA.format(what="outcome" if continuous else "log odds"): True,
+        _AVERAGED: not continuous,
+        "Columns are ranked first, so a weight per unit holds only near the median.": (
+            about["scale"] == "rank"
+        ),
+        f"Before that, columns are changed: {_names(steps)}.": steps,
+        f"The effect of {_names(covariates)} on each column is subtracted, which this table leaves "
+        "out. The scorers do it.": covariates,
+        f"The first {MOST_ROWS} of {len(about['weights']):,} features are listed.": (
+            len(about["weights"]) > MOST_ROWS
+        ),
+    }
+    return " ".join(sentence for sentence, holds in sentences.items() if holds)
+
+
+def _weight_table(about: dict[str, Any]) -> str:
+    outputs = about["outputs"]
+    weights = [f"weight ({markdown(o)})" for o in outputs] if len(outputs) > 1 else ["weight"]
+    heads = ["view", "feature", *weights, "s.d.", "mean", "lower limit", "upper limit"]
+    rows: list[Sequence[Any]] = [["", "(intercept)", *about["intercept"], *[None] * 4]]
+    for row in about["weights"][:MOST_ROWS]:
+        spread = ", ".join(map(_figure, row["weight_sd"]))
+        limits = row["mean"], row["lower_limit"], row["upper_limit"]
+        names = markdown(row["view"]), markdown(row["feature"])
+        rows.append([*names, *row["weight"], spread, *limits])
+    return _table(heads, ["---", "---", *["---:"] * (len(heads) - 2)], rows)
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

@@ -1,10 +1,15 @@
-"""States of estimators: settings, preparation, predictor, and fitted attributes by a table."""
+"""States of estimators: their settings, preparation, predictor, and fitted attributes by a table.
+
+Settings are what constructors take. Plain values are stored as they are; tuples, dictionaries
+(whose keys may be numbers), slices, random states and templates of preparations are objects with a
+``kind``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -25,6 +30,7 @@ from baldur.core.state import (
     Object,
     Plain,
     Sizes,
+    State,
     StateError,
     Texts,
     at,
@@ -40,8 +46,137 @@ from baldur.inference.predictor import Predictor
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
 from baldur.paper.predictor import MeanFieldPredictor
 from baldur.preparation import Preparation
-from baldur.saving.setting_state import read_settings, settings_state
+from baldur.preparation.preparation import STEPS
 from baldur.views.view import default_names
+
+# -- settings ------------------------------------------------------------------------------------
+
+
+def settings_state(estimator: Any) -> State:
+    """Return the settings of an estimator."""
+    return {
+        name: setting_state(value, name) for name, value in estimator.get_params(deep=False).items()
+    }
+
+
+def read_settings(state: Any, kind: type) -> dict[str, Any]:
+    """Return the arguments for the constructor of an estimator.
+
+    Settings that came after the file was written have their defaults.
+    """
+    names = [name for name in signature(kind).parameters if type(state) is dict and name in state]
+    return read_fields(state, dict.fromkeys(names, Setting()), Sizes())
+
+
+def setting_state(value: Any, name: str) -> Any:
+    """Return one setting as a plain value; `name` is for the error."""
+    if value is None or isinstance(value, (bool, int, float, str, np.generic, np.ndarray)):
+        return value
+    if isinstance(value, list):
+        return [setting_state(entry, name) for entry in value]
+    if isinstance(value, tuple):
+        return {"kind": "tuple", "items": [setting_state(entry, name) for entry in value]}
+    if isinstance(value, Mapping):
+        entries = [
+            [setting_state(key, name), setting_state(one, name)] for key, one in value.items()
+        ]
+        return {"kind": "mapping", "entries": entries}
+    if isinstance(value, slice):
+        ends = [setting_state(end, name) for end in (value.start, value.stop, value.step)]
+        return {"kind": "slice", "ends": ends}
+    if isinstance(value, np.random.RandomState):
+        state: Any = value.get_state(legacy=False)
+        if state["bit_generator"] == "MT19937":
+            return {
+                "kind": "random state",
+                "key": np.array(state["state"]["key"]),
+                "position": int(state["state"]["pos"]),
+                "has_gauss": int(state["has_gauss"]),
+                "gauss": float(state["gauss"]),
+            }
+    if isinstance(value, Preparation):
+        # A template: what it may have learned is not part of a setting.
+        return {"kind": "preparation template", "settings": settings_state(value)}
+    if type(value) in STEPS.values():
+        settings = settings_state(value)
+        return {"kind": "step template", "step": type(value).__name__, "settings": settings}
+    raise InputError(
+        f"The setting {name} cannot be saved: it is or holds a {type(value).__name__}. Fit with "
+        "numbers, text, lists, dictionaries, slices or arrays as settings."
+    )
+
+
+@dataclass(frozen=True)
+class Setting(Form):
+    """One setting of an estimator."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        """Return one setting from its plain value."""
+        if type(value) is list:
+            return Each(self).read(value, sizes)
+        if type(value) is not dict:
+            return value
+        kind = value.get("kind")
+        if type(kind) is not str or kind not in _KINDS:
+            raise StateError((), "a setting of an unknown kind")
+        fields, make = _KINDS[kind]
+        return make(**read_fields(value, fields, sizes, known=("kind",)))
+
+
+def _mapping(entries: list[Any]) -> dict[Any, Any]:
+    pairs = all(type(pair) is list and len(pair) == 2 and _is_key(pair[0]) for pair in entries)
+    need(pairs, "expected pairs of a key and a value", "entries")
+    mapping = dict(entries)
+    need(len(mapping) == len(entries), "expected no key twice", "entries")
+    return mapping
+
+
+def _is_key(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_key, value))
+    return value is None or type(value) in (bool, int, float, str)
+
+
+def _slice(ends: list[Any]) -> slice:
+    sound = len(ends) == 3 and all(end is None or type(end) in (int, str) for end in ends)
+    need(sound, "expected three whole numbers or names", "ends")
+    return slice(*ends)
+
+
+def _random_state(key: np.ndarray, position: int, **gauss: Any) -> np.random.RandomState:
+    generator = np.random.RandomState()
+    state = {"key": key.astype(np.uint32), "pos": position}
+    generator.set_state({"bit_generator": "MT19937", "state": state, **gauss})
+    return generator
+
+
+def _template(step: str | None = None, settings: Any = None) -> Any:
+    kind: Any = Preparation if step is None else STEPS[step]
+    return kind(**read_settings(settings, kind))
+
+
+_SETTINGS = Each(Setting())
+
+_KINDS: dict[str, tuple[dict[str, Form], Callable[..., Any]]] = {
+    "tuple": ({"items": _SETTINGS}, lambda items: tuple(items)),
+    "mapping": ({"entries": _SETTINGS}, _mapping),
+    "slice": ({"ends": _SETTINGS}, _slice),
+    "random state": (
+        {
+            "key": Numbers("624", "int", low=0, high=2**32 - 1),
+            "position": Integer(0, 624),
+            "has_gauss": Integer(0, 1),
+            "gauss": Number(),
+        },
+        _random_state,
+    ),
+    "preparation template": ({"settings": Plain()}, _template),
+    "step template": ({"step": Choice(tuple(STEPS)), "settings": Plain()}, _template),
+}
+"""For each kind of setting its fields, and what makes it of them."""
+
+
+# -- fitted attributes ---------------------------------------------------------------------------
 
 
 def _path_fault(path: Any) -> str | None:
@@ -69,8 +204,6 @@ class _FactorTable(Table):
         need(len(frame) == sizes.known["K"], "expected one row per factor")
         return frame
 
-
-# -- the table -----------------------------------------------------------------------------------
 
 # Per unit of the input, which may be as small as 1e-140.
 _WEIGHTS = ByView(Numbers("C D", largest=np.inf))
@@ -116,101 +249,85 @@ _MEAN_FIELD: dict[str, Form] = {
     "relevance_vectors_": ByView(Numbers("?", "int", low=0)),
 }
 
-_PATH_COLUMNS = {
-    "step": "text",
-    "n_views": "whole numbers",
-    "n_features": "whole numbers",
-    "loss": "numbers",
-    "loss_difference": "numbers",
-    "standard_error": "numbers",
-    "upper": "numbers",
-    "candidate": "truth values",
-    "selected": "truth values",
-}
+
+def _columns(*types: tuple[str, str]) -> dict[str, str | None]:
+    """Return the types of the columns of a table from pairs of names and their type."""
+    return {name: kind for names, kind in types for name in names.split()}
 
 
 def _path_table(metric: str) -> Table:
     """The table of the submodel path."""
+    columns = _columns(
+        ("step", "text"),
+        ("n_views n_features", "whole numbers"),
+        ("loss loss_difference standard_error upper", "numbers"),
+        ("candidate selected", "truth values"),
+    )
     bounds = ("loss_lower", "loss_upper", metric, f"{metric}_lower", f"{metric}_upper")
-    more = dict.fromkeys(bounds, "numbers") | {"enters": "text"}
-    return Table(_PATH_COLUMNS, more, _path_fault)
+    return Table(columns, dict.fromkeys(bounds, "numbers") | {"enters": "text"}, _path_fault)
 
 
 def _cost_table(metric: str) -> Table:
     """The table of the costs along the submodel path."""
-    figures = [f"{name}{end}" for name in ("loss", metric) for end in ("", "_lower", "_upper")]
-    columns: dict[str, str | None] = {
-        "cost": "numbers",
-        "orders": "text",
-        "n_views": "whole numbers",
-        "n_features": "whole numbers",
-        **dict.fromkeys(figures, "numbers"),
-        "enters": "text",
-    }
+    figures = " ".join(
+        f"{name}{end}" for name in ("loss", metric) for end in ("", "_lower", "_upper")
+    )
+    columns = _columns(
+        ("cost", "numbers"),
+        ("orders", "text"),
+        ("n_views n_features", "whole numbers"),
+        (figures, "numbers"),
+        ("enters", "text"),
+    )
     return Table(columns, optional=True)
 
 
 _SELECTION: dict[str, Form] = {
     "inclusion_probability_": ByView(Numbers("D", low=0.0, high=1.0 + 1e-9)),
     "factor_path_": Table(
-        {
-            "n_factors": "whole numbers",
-            "loss": "numbers",
-            "loss_difference": "numbers",
-            "standard_error": "numbers",
-            "selected": "truth values",
-        }
+        _columns(
+            ("n_factors", "whole numbers"),
+            ("loss loss_difference standard_error", "numbers"),
+            ("selected", "truth values"),
+        )
     ),
     "stacking_weights_": ByName(Number()),
     "signal_": Number(finite=False),
     "credible_sets_": Table(
-        {
-            "view": "text",
-            "feature": "text",
-            "member_view": "text",
-            "member_feature": "text",
-            "probability": "numbers",
-            "min_abs_correlation": "numbers",
-        }
+        _columns(
+            ("view feature member_view member_feature", "text"),
+            ("probability min_abs_correlation", "numbers"),
+        )
     ),
 }
 
 
 def attributes_of(kind: str, task: str) -> Mapping[str, Form]:
     """Return the attributes of a kind of estimator fitted for a task, in the order of reading."""
-    made = {**_SHARED, **(_REGRESSOR if task == "regression" else _CLASSIFIER)}
+    forms = {**_SHARED, **(_REGRESSOR if task == "regression" else _CLASSIFIER)}
     if not kind.startswith("baldur"):
-        return made | _MEAN_FIELD
+        return forms | _MEAN_FIELD
     metric = "r2" if task == "regression" else "auc"
     tables = {"sparsity_path_": _path_table(metric), "cost_path_": _cost_table(metric)}
-    return made | _SELECTION | tables
+    return forms | _SELECTION | tables
 
 
-@dataclass(frozen=True)
-class _Known:
-    """The class of an estimator, and which tasks it has."""
-
-    type: Any
-    tasks: tuple[str, ...]
-
+# -- estimators ----------------------------------------------------------------------------------
 
 _CLASSES = ("binary", "multiclass", "multilabel")
-
-ESTIMATORS: Mapping[str, _Known] = MappingProxyType(
-    {
-        "baldur classifier": _Known(BaldurClassifier, _CLASSES),
-        "baldur regressor": _Known(BaldurRegressor, ("regression",)),
-        "mean-field classifier": _Known(PaperClassifier, _CLASSES),
-        "mean-field regressor": _Known(PaperRegressor, ("regression",)),
-    }
-)
-"""Estimators that can be saved, by the name of their kind in model folders."""
+ESTIMATORS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "baldur classifier": (BaldurClassifier, _CLASSES),
+    "baldur regressor": (BaldurRegressor, ("regression",)),
+    "mean-field classifier": (PaperClassifier, _CLASSES),
+    "mean-field regressor": (PaperRegressor, ("regression",)),
+}
+"""Classes of estimators that can be saved, with their tasks, by their kind in model folders."""
 
 
 def kind_of(estimator: Any) -> str:
     """Return the kind under which an estimator is stored; an InputError if it has none."""
-    for kind, known in ESTIMATORS.items():
-        if type(estimator) is known.type:
+    for kind, (estimator_type, _) in ESTIMATORS.items():
+        if type(estimator) is estimator_type:
             return kind
     raise InputError(
         f"{type(estimator).__name__} cannot be saved: model folders have BALDUR and its mean-field "
@@ -218,46 +335,41 @@ def kind_of(estimator: Any) -> str:
     )
 
 
-def estimator_state(estimator: Any) -> dict[str, Any]:
-    """Return the state of a fitted estimator."""
-    kind = kind_of(estimator)
-    task = getattr(estimator, "_task", "regression")
-    attributes = vars(estimator)
-    return {
-        "kind": kind,
-        "settings": settings_state(estimator),
-        "task": task,
-        "preparation": write_state(estimator.preparation_),
-        "predictor": write_state(estimator.predictor),
-        "fitted": {
-            name: form.write(attributes.get(name) if form.optional else attributes[name])
-            for name, form in attributes_of(kind, task).items()
-        },
-    }
-
-
 @dataclass(frozen=True)
 class FittedEstimator(Form):
     """A fitted estimator; `ByView` then refers to the views that it was fitted on."""
 
     def _write(self, value: Any) -> Any:
-        return estimator_state(value)
+        kind = kind_of(value)
+        task = getattr(value, "_task", "regression")
+        attributes = vars(value)
+        return {
+            "kind": kind,
+            "settings": settings_state(value),
+            "task": task,
+            "preparation": write_state(value.preparation_),
+            "predictor": write_state(value.predictor),
+            "fitted": {
+                name: form.write(attributes.get(name) if form.optional else attributes[name])
+                for name, form in attributes_of(kind, task).items()
+            },
+        }
 
     def _read(self, value: Any, sizes: Sizes) -> Any:
-        estimator = read_estimator(value)
+        estimator = _read_estimator(value)
         sizes.widths = dict(estimator.preparation_.n_features_)
         return estimator
 
 
-def read_estimator(state: Any) -> Any:
+def _read_estimator(state: Any) -> Any:
     """Build a fitted estimator from its state; every part is checked."""
     kind = state.get("kind") if type(state) is dict else None
     if type(kind) is not str or kind not in ESTIMATORS:
         wanted = " or ".join(map(repr, ESTIMATORS))
         raise StateError(("kind",), f"expected {wanted}, but got {str(kind)[:40]!a}")
-    known = ESTIMATORS[kind]
+    estimator_type, tasks = ESTIMATORS[kind]
     fields = {
-        "task": Choice(known.tasks),
+        "task": Choice(tasks),
         "settings": Plain(),
         "preparation": Object((Preparation,)),
         "predictor": Plain(),
@@ -265,50 +377,49 @@ def read_estimator(state: Any) -> Any:
     }
     values = read_fields(state, fields, Sizes(), known=("kind",))
     with at("settings"):
-        made = known.type(**read_settings(values["settings"], known.type))
-        made._check_parameters()
-    preparation = made.preparation_ = values["preparation"]
+        estimator = estimator_type(**read_settings(values["settings"], estimator_type))
+        estimator._check_parameters()
+    preparation = estimator.preparation_ = values["preparation"]
     widths = preparation.n_features_
-    made.view_names_ = list(widths)
+    estimator.view_names_ = list(widths)
     # Stored once, with the preparation.
-    made.feature_names_ = {
+    estimator.feature_names_ = {
         name: default_names(name, np.arange(widths[name]), widths[name]) if names is None else names
         for name, names in preparation.feature_names.items()
     }
     sizes = Sizes(widths)
     with at("fitted"):
-        _read_fitted(made, values["fitted"], kind, values["task"], sizes)
+        _read_fitted(estimator, values["fitted"], kind, values["task"], sizes)
     # The predictor sees prepared columns; everything else is about those of the input.
-    known_sizes = {name: sizes.known[name] for name in "CK"}
-    prepared = Sizes(preparation.scaling_.n_features_, **known_sizes)
+    prepared = Sizes(preparation.scaling_.n_features_, **{n: sizes.known[n] for n in "CK"})
     mean_field = kind.startswith("mean-field")
     with at("predictor"):
         predictor_type = MeanFieldPredictor if mean_field else Predictor
-        made._predictor = read_state(values["predictor"], predictor_type, sizes=prepared)
+        estimator._predictor = read_state(values["predictor"], predictor_type, sizes=prepared)
         if mean_field:
-            pairs = zip(widths, made._predictor.result.features, strict=True)
-            for name, mask in pairs:
+            masks = estimator._predictor.result.features
+            for name, mask in zip(widths, masks, strict=True):
                 selected = preparation.expand(name, mask, False)
-                same = np.array_equal(selected, made.selected_features_[name])
+                same = np.array_equal(selected, estimator.selected_features_[name])
                 need(same, "expected the features that were selected")
-    return made
+    return estimator
 
 
-def _read_fitted(made: Any, state: Any, kind: str, task: str, sizes: Sizes) -> None:
+def _read_fitted(estimator: Any, state: Any, kind: str, task: str, sizes: Sizes) -> None:
     """Set the fitted attributes of an estimator from their state."""
     forms = attributes_of(kind, task)
     for name, value in read_fields(state, forms, sizes).items():
         if value is not None or not forms[name].optional:
-            setattr(made, name, value)
+            setattr(estimator, name, value)
     outputs, factors = sizes.known["C"], sizes.known["K"]
-    need(made.n_factors_ == factors, f"expected {factors}", "n_factors_")
+    need(estimator.n_factors_ == factors, f"expected {factors}", "n_factors_")
     if "sparsity_path_" in forms:
-        path = made.sparsity_path_
+        path = estimator.sparsity_path_
         empty = path.loc[path["selected"], "n_features"].iloc[0] == 0
-        some = any(mask.any() for mask in made.selected_features_.values())
+        some = any(mask.any() for mask in estimator.selected_features_.values())
         need(not (empty and some), "expected the row of what is selected", "sparsity_path_")
     if task != "regression":
-        made._task = task
-        expected = 1 if task == "binary" else len(made.classes_)
+        estimator._task = task
+        expected = 1 if task == "binary" else len(estimator.classes_)
         need(outputs == expected, "expected one output per class", "classes_")
-        need(task != "binary" or len(made.classes_) == 2, "expected two classes", "classes_")
+        need(task != "binary" or len(estimator.classes_) == 2, "expected two classes", "classes_")

@@ -14,33 +14,155 @@ that it is the model you expect, pass its identity to `load`.
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
+import sklearn
 
 import baldur
 from baldur.core.limits import MAX_BYTES
-from baldur.core.state import read_state, write_state
+from baldur.core.state import (
+    Boolean,
+    ByName,
+    ByView,
+    Each,
+    Form,
+    Integer,
+    Labels,
+    Numbers,
+    Plain,
+    Sizes,
+    Text,
+    need,
+    read_fields,
+    read_state,
+    stored,
+    write_state,
+)
 from baldur.exceptions import InputError, InputWarning
 from baldur.saving import limits
+from baldur.saving.estimator_state import FittedEstimator, kind_of
 from baldur.saving.folder_files import check_place, read_folder, write_folder
-from baldur.saving.layout import MANIFEST, SCORERS
-from baldur.saving.model_files import (
-    COMPARED,
-    describe,
+from baldur.saving.limits import FORMAT, MANIFEST, SCHEMA, SCORERS
+from baldur.saving.state_files import (
     pack_arrays,
+    pack_tree,
     read_json,
     unpack_arrays,
-    versions,
+    unpack_tree,
     write_json,
 )
-from baldur.saving.saved_model import SavedModel
-from baldur.saving.state_tree import pack_tree, unpack_tree
 
-# What building an object from a forged state can run into, beside errors of ours: every
-# field is checked, and this is the net below it.
-_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
-           RecursionError, TypeError, ValueError)  # fmt: skip
+
+@dataclass(frozen=True)
+class _LabelList(Form):
+    """A list of labels, of which those of one type are checked as an array is."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        labels = Each(Plain()).read(value, sizes)
+        for kind in (str, int, float, bool):
+            alike = [label for label in labels if type(label) is kind]
+            Labels().read(np.array(alike, dtype=object if kind is str else kind), sizes)
+        simple = all(type(label) in (str, int, float, bool) for label in labels)
+        need(simple, "expected labels that are text, numbers or truth values")
+        return labels
+
+
+_DETAILS: dict[str, Form] = {
+    **dict.fromkeys(("model", "task", "outcome", "title"), Text(optional=True)),
+    "samples": Integer(1, optional=True),
+    "setting": ByName(Plain(), optional=True),
+    # Which columns of the samples table are categories, see `learn_coding`
+    "included": ByName(ByName(Boolean()), optional=True),
+}
+"""What the package itself uses of what a study says about a model."""
+
+
+@dataclass(frozen=True)
+class _Details(Form):
+    """What a study says about a model; there may be more entries than the package uses."""
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        details = ByName(Plain()).read(value, sizes)
+        known = {name: entry for name, entry in details.items() if name in _DETAILS}
+        read_fields(known, {name: _DETAILS[name] for name in known}, sizes)
+        return details
+
+
+@dataclass
+class SavedModel:
+    """A fitted model with the description of its input.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Fitted.
+    classes : list
+        Labels in the order of the estimator's own, which may be their places in this list; the
+        positive one is last. Empty for numbers. Of a label matrix, the names of the outcomes.
+    details : dict
+        Anything else that JSON holds.
+    training : dict of str to dict of str to ndarray
+        Statistics of every feature over training rows, see `baldur.evaluation.validation`;
+        may be empty.
+
+    Examples
+    --------
+    >>> from baldur.paper import PaperClassifier
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.saving import SavedModel
+    >>> sim = make_multiview(50, {"a": 4}, random_state=0)
+    >>> fitted = PaperClassifier(sparsity=0.5).fit(sim.data, sim.target)
+    >>> model = SavedModel(fitted, classes=["control", "patient"], details={"title": "Pilot"})
+    >>> model.classes[-1], model.details["title"]
+    ('patient', 'Pilot')
+    """
+
+    kind: ClassVar[str] = "saved model"
+
+    estimator: Any = stored(FittedEstimator())
+    classes: list[Any] = stored(_LabelList(), default_factory=list)
+    details: dict[str, Any] = stored(_Details(), default_factory=dict)
+    training: dict[str, dict[str, np.ndarray]] = stored(
+        ByView(ByName(Numbers("D", "number", finite=False, largest=np.inf)), some=True),
+        default_factory=dict,
+    )
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Names of the outcomes of a model of a label matrix; empty for a single outcome."""
+        several = getattr(self.estimator, "_task", None) == "multilabel"
+        return [str(name) for name in self.classes] if several else []
+
+    @property
+    def features(self) -> dict[str, np.ndarray | None]:
+        """Names of the features of every view in order, None for a view without given names."""
+        return dict(self.estimator.preparation_.feature_names)
+
+    @property
+    def n_features(self) -> dict[str, int]:
+        """Number of features of every view."""
+        return {name: int(n) for name, n in self.estimator.preparation_.n_features_.items()}
+
+    @classmethod
+    def alone(cls, estimator: Any) -> SavedModel:
+        """Build a saved model from a fitted estimator without a study."""
+        kind_of(estimator)
+        if not hasattr(estimator, "preparation_"):
+            raise InputError(f"save: {type(estimator).__name__} is not fitted. Call fit first.")
+        classes = getattr(estimator, "classes_", None)
+        return cls(estimator, [] if classes is None else np.asarray(classes).tolist())
+
+    def check_state(self, sizes: Sizes) -> None:
+        """Refuse other labels than the estimator has."""
+        expected = len(getattr(self.estimator, "classes_", self.classes))
+        fits = not self.classes or len(self.classes) == expected
+        need(fits, f"expected {expected} labels", "classes")
 
 
 def save(model: Any, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -83,6 +205,12 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> Path:
     manifest = {**describe(saved), "versions": versions()}
     write_folder(folder, manifest, *_pack(saved), _printed(saved), overwrite=overwrite)
     return folder
+
+
+# What building an object from a forged state can run into, beside errors of ours: every
+# field is checked, and this is the net below it.
+_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
+           RecursionError, TypeError, ValueError)  # fmt: skip
 
 
 def load(
@@ -139,17 +267,92 @@ def load(
         )
     try:
         model = _unpack(state, arrays)
-        again = describe(model)
+        description = describe(model)
     except (InputError, *_FAULTS) as error:
-        said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise InputError(
-            f"{folder} does not hold a sound model: {said.rstrip('.')}. Ask for it again where it "
-            "came from."
+            f"{folder} does not hold a sound model: {reason.rstrip('.')}. Ask for it again where "
+            "it came from."
         ) from None
-    if any(manifest.get(key) != again[key] for key in COMPARED):
+    if any(manifest.get(key) != description[key] for key in COMPARED):
         raise InputError(f"{folder}/{MANIFEST} describes another model than the one beside it.")
     _compare_scorers(folder, printed)
     return model if study else model.estimator
+
+
+COMPARED = ("model", "task", "classes", "views", "samples", "steps", "regress_out",
+            "training_rows_inside", "fingerprint")  # fmt: skip
+"""What a manifest must say as the loaded model does; the rest may be put otherwise one day."""
+
+
+def describe(model: SavedModel) -> dict[str, Any]:
+    """Return what a manifest says about a model, as JSON has it.
+
+    A loaded model is described again and the two are compared, so a manifest cannot describe
+    another model than the one beside it.
+    """
+    estimator, kind = model.estimator, kind_of(model.estimator)
+    preparation = estimator.preparation_
+    return {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "model": kind,
+        "class": type(estimator).__name__,
+        "task": getattr(estimator, "_task", "regression"),
+        "classes": [_plain(label) for label in model.classes],
+        "views": [
+            {"name": name, "features": int(width)} for name, width in model.n_features.items()
+        ],
+        "samples": int(preparation.n_samples_),
+        "steps": [type(step).__name__ for step in preparation.steps_],
+        "regress_out": [] if preparation.covariates_ is None else preparation.covariates_.names,
+        "training_rows_inside": estimator.predictor.holds_training_rows,
+        "fingerprint": fingerprint(preparation),
+        "details": _plain(model.details),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries used for the fit."""
+    return {
+        "baldur": baldur.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+
+
+def fingerprint(preparation: Any) -> str:
+    """Return a checksum of what was learned about every column of the training rows.
+
+    Number of rows, and mean, scale, smallest and largest value of every column: two models with one
+    fingerprint saw the same data, or data that agree in all of these to the last digit.
+    """
+    digest = hashlib.sha256(str(preparation.n_samples_).encode())
+    for name, width in preparation.n_features_.items():
+        digest.update(f"\0{name}\0{width}".encode("utf-8", "surrogatepass"))
+        for part in (
+            preparation.mean_, preparation.scale_, preparation.minimum_, preparation.maximum_,
+        ):  # fmt: skip
+            digest.update(np.ascontiguousarray(part[name], dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; what JSON does not know becomes text."""
+    if value is None or type(value) in (bool, str, int):
+        return value
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else repr(value)
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    return type(value).__name__
 
 
 def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
@@ -188,9 +391,11 @@ def _printed(model: SavedModel) -> dict[str, bytes]:
 
 def _compare_scorers(folder: Path, printed: dict[str, bytes]) -> None:
     """Warn about scorers in a folder that differ from those of the installed version."""
-    ours = Path(baldur.__file__).parent / "saving"
+    installed = Path(__file__).parent
     other = [
-        name for name in SCORERS if name in printed and printed[name] != (ours / name).read_bytes()
+        name
+        for name in SCORERS
+        if name in printed and printed[name] != (installed / name).read_bytes()
     ]
     if other:
         warnings.warn(

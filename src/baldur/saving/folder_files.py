@@ -6,19 +6,19 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from baldur.core.atomic_io import PART, folder_lock, make_folder, sync_folder, writing
 from baldur.core.state import ByName, Choice, Form, Sizes, StateError, Text, read_fields
 from baldur.exceptions import InputError
 from baldur.saving import limits
-from baldur.saving.layout import DATA_FILES, FORMAT, KNOWN, MANIFEST, PRINTED, SCHEMA
-from baldur.saving.model_files import checksum, read_json, write_json
+from baldur.saving.limits import DATA_FILES, FORMAT, MANIFEST, OWN_FILES, PRINTED, SCHEMA
+from baldur.saving.state_files import checksum, read_json, write_json
 
 _TRIES = 5
 """Attempts at a folder that is being replaced meanwhile; a save replaces it once."""
@@ -33,132 +33,110 @@ class FolderContent(NamedTuple):
     printed: dict[str, bytes]
 
 
+ReadFile = Callable[[str, int], bytes | None]
+"""Returns a file of a folder, up to so many bytes; None if it is not there."""
+
+
 def read_folder(folder: Path, max_bytes: int) -> FolderContent:
     """Return the content of a model folder after verifying all checksums.
 
     A folder that is being saved to is read again from the start, so that what is returned belongs
     together. Leftovers of an interrupted save are not looked at.
     """
-    with OpenFolder(folder) as files:
+    with _open_folder(folder) as read:
         for attempt in range(_TRIES):
-            raw = files.read(MANIFEST, limits.MANIFEST_BYTES)
+            raw = read(MANIFEST, limits.MANIFEST_BYTES)
             if raw is None:
                 raise InputError(
                     f"{folder} is not a model folder: it has no {MANIFEST}. Make one with fit."
                 )
             try:
-                return _consistent(files, folder, raw, max_bytes)
+                return _verified_content(read, folder, raw, max_bytes)
             except InputError:
                 # Only a save that ended in between explains it.
-                if attempt == _TRIES - 1 or files.read(MANIFEST, limits.MANIFEST_BYTES) == raw:
+                if attempt == _TRIES - 1 or read(MANIFEST, limits.MANIFEST_BYTES) == raw:
                     raise
     raise AssertionError("the last attempt returns or raises")
 
 
-class OpenFolder:
-    """A folder whose plain files can be read by name, as a context."""
+@contextmanager
+def _open_folder(folder: Path) -> Iterator[ReadFile]:
+    """Open a folder to read plain files in it by name."""
+    descriptor = None
+    try:
+        if os.open in os.supports_dir_fd:
+            # Files are opened relative to it, so that it stays the same folder throughout.
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        elif not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it cannot be a path"
+        raise InputError(f"{folder} is not a model folder ({reason}).") from None
+    try:
+        yield partial(_read_file, folder, descriptor)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._number: int | None = None
 
-    def __enter__(self) -> Self:
+def _read_file(folder: Path, descriptor: int | None, name: str, most_bytes: int) -> bytes | None:
+    path = folder / name
+    size = 0
+    try:
+        file_descriptor = _open_file(folder, descriptor, name)
         try:
-            if os.open in os.supports_dir_fd:
-                # Files are opened relative to it, so that it stays the same folder throughout.
-                self._number = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            elif not self._folder.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        except (OSError, ValueError) as error:
-            said = getattr(error, "strerror", None) or "it cannot be a path"
-            raise InputError(f"{self._folder} is not a model folder ({said}).") from None
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        if self._number is not None:
-            os.close(self._number)
-
-    def read(self, name: str, most_bytes: int) -> bytes | None:
-        """Return the content of a plain file, None if it is not there."""
-        path = self._folder / name
-        try:
-            number = self._open(name)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENXIO, errno.EMLINK):
-                raise _not_plain(path) from None
-            raise InputError(f"{path} cannot be read ({error.strerror}); copy it again.") from None
-        try:
-            about = os.fstat(number)
+            about = os.fstat(file_descriptor)
+            size = about.st_size
             if not stat.S_ISREG(about.st_mode):
-                raise _not_plain(path)
-            if about.st_size > most_bytes:
+                raise OSError(errno.ELOOP, "not a plain file")
+            if size > most_bytes:
                 raise InputError(
-                    f"{path} has {about.st_size:,} bytes, and {most_bytes:,} are the most that is "
-                    "read."
+                    f"{path} has {size:,} bytes, and {most_bytes:,} are the most that is read."
                 )
-            with os.fdopen(number, "rb", closefd=False) as file:
-                return read_open(file, about.st_size)
-        except MemoryError:
-            raise InputError(
-                f"{path} has {about.st_size:,} bytes, more than there is memory for."
-            ) from None
-        except OSError as error:
-            raise InputError(f"{path} cannot be read ({error.strerror}); copy it again.") from None
+            with os.fdopen(file_descriptor, "rb", closefd=False) as file:
+                return file.read(size)
         finally:
-            os.close(number)
-
-    def _open(self, name: str) -> int:
-        flags = os.O_RDONLY
-        for one in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
-            flags |= getattr(os, one, 0)
-        if self._number is not None:
-            return os.open(name, flags, dir_fd=self._number)
-        path = self._folder / name
-        if stat.S_ISLNK(os.lstat(path).st_mode):
-            raise _not_plain(path)
-        return os.open(path, flags)
+            os.close(file_descriptor)
+    except FileNotFoundError:
+        return None
+    except MemoryError:
+        raise InputError(f"{path} has {size:,} bytes, more than there is memory for.") from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EMLINK, errno.EISDIR):
+            raise InputError(f"{path} is not a plain file; copy the model again.") from None
+        raise InputError(f"{path} cannot be read ({error.strerror}); copy it again.") from None
 
 
-def read_open(file: IO[bytes], size: int) -> bytes:
-    """Return what a file holds, up to the size it had when it was opened."""
-    return file.read(size)
+def _open_file(folder: Path, descriptor: int | None, name: str) -> int:
+    """Return the descriptor of a file; a link is an OSError as where the system refuses it."""
+    flags = os.O_RDONLY
+    for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+        flags |= getattr(os, flag, 0)
+    if descriptor is not None:
+        return os.open(name, flags, dir_fd=descriptor)
+    if stat.S_ISLNK(os.lstat(folder / name).st_mode):
+        raise OSError(errno.ELOOP, "a link")
+    return os.open(folder / name, flags)
 
 
-def _not_plain(path: Path) -> InputError:
-    return InputError(f"{path} is not a plain file; copy the model again.")
-
-
-def _consistent(files: OpenFolder, folder: Path, raw: bytes, max_bytes: int) -> FolderContent:
-    manifest = _manifest(folder, raw)
+def _verified_content(read: ReadFile, folder: Path, raw: bytes, max_bytes: int) -> FolderContent:
+    manifest = _read_manifest(folder, raw)
     sums = manifest["checksums"]
-    sizes = dict(zip(("state", "arrays"), (limits.STATE_BYTES, max_bytes), strict=True))
-    found: dict[str, bytes] = {}
-    for part, name in zip(sizes, manifest["data_files"], strict=True):
-        content = files.read(name, sizes[part])
-        if content is None:
+    # A missing printed file does no harm; the page may be edited by hand.
+    files = dict(zip(("state", "arrays"), manifest["data_files"], strict=True))
+    files |= {name: name for name in PRINTED if name != "card.md"}
+    sizes = {"state": limits.STATE_BYTES, "arrays": max_bytes}
+    contents: dict[str, bytes] = {}
+    for part, name in files.items():
+        content = read(name, sizes.get(part, limits.PRINTED_BYTES))
+        if content is None and part in sizes:
             raise InputError(f"{folder}/{name} is missing; copy the model again.")
-        if checksum(content) != sums[part]:
-            raise InputError(f"{folder}/{name} is not what the manifest says; copy it again.")
-        found[part] = content
-    printed = {}
-    for name in PRINTED:
-        if name == "card.md":
-            continue
-        # A missing printed file does no harm.
-        content = files.read(name, limits.PRINTED_BYTES)
         if content is None:
             continue
-        if name in sums and checksum(content) != sums[name]:
+        if part in sums and checksum(content) != sums[part]:
             raise InputError(f"{folder}/{name} is not what the manifest says; copy it again.")
-        printed[name] = content
-    return FolderContent(manifest, found["state"], found["arrays"], printed)
+        contents[part] = content
+    return FolderContent(manifest, contents.pop("state"), contents.pop("arrays"), contents)
 
 
 _FILES: dict[str, Form] = {
@@ -168,7 +146,7 @@ _FILES: dict[str, Form] = {
 """Entries of a manifest that say which files belong to the model."""
 
 
-def _manifest(folder: Path, raw: bytes) -> dict[str, Any]:
+def _read_manifest(folder: Path, raw: bytes) -> dict[str, Any]:
     """Return the manifest of a folder after checking its format, schema and checksum."""
     where = f"{folder}/{MANIFEST}"
     try:
@@ -179,8 +157,8 @@ def _manifest(folder: Path, raw: bytes) -> dict[str, Any]:
     if type(schema) is not int or schema < 1 or manifest.get("format") != FORMAT:
         raise InputError(f"{where} is not one that baldur wrote; copy it again.")
     if schema != SCHEMA:
-        made = manifest.get("versions")
-        version = str(made.get("baldur", "?"))[:40] if type(made) is dict else "?"
+        versions = manifest.get("versions")
+        version = str(versions.get("baldur", "?"))[:40] if type(versions) is dict else "?"
         advice = "Install a newer baldur." if schema > SCHEMA else "Fit the model again."
         raise InputError(
             f"{folder} was saved in schema {schema} (baldur {version!a}), and this version reads "
@@ -206,7 +184,7 @@ def identity_of(manifest: dict[str, Any]) -> str:
     return checksum(rest)
 
 
-_LEFT = re.compile(rf"\.[0-9a-f]{{32}}{re.escape(PART)}")
+_LEFTOVER = re.compile(rf"\.[0-9a-f]{{32}}{re.escape(PART)}")
 # Files that a save which was killed left behind.
 
 
@@ -217,7 +195,7 @@ def check_place(folder: Path, overwrite: bool) -> None:
     if not folder.is_dir():
         raise InputError(f"{folder} exists and is not a folder; choose another place.")
     with writing(folder):
-        names = {one.name for one in os.scandir(folder)}
+        names = set(os.listdir(folder))
     visible = {name for name in names if not name.startswith(".")}
     if MANIFEST in names:
         if not overwrite:
@@ -239,41 +217,34 @@ def write_folder(
     overwrite: bool,
 ) -> None:
     """Write a model folder, or replace one; files under other names are left alone."""
+    # The page may be edited by hand; all else is to stay as it is.
+    sums = {"state": state, "arrays": arrays, **printed}
+    sums.pop("card.md", None)
+    manifest = {**manifest, "checksums": {name: checksum(c) for name, c in sums.items()}}
+    manifest["identity"] = identity_of(manifest)
     new = not folder.exists()
     make_folder(folder)
     try:
         with folder_lock(folder) as alone, writing(folder):
             check_place(folder, overwrite)
             if alone:
-                _remove_leftovers(folder)
-            _write(folder, manifest, state, arrays, printed)
+                _remove_files(folder, _LEFTOVER.fullmatch)
+            _write(folder, manifest, (state, arrays), printed)
     except BaseException:
         if new:
-            _remove_new(folder)
+            with suppress(OSError):
+                _remove_files(folder, lambda name: name in OWN_FILES or _LEFTOVER.fullmatch(name))
+                os.rmdir(folder)
         raise
 
 
 def _write(
-    folder: Path,
-    manifest: dict[str, Any],
-    state: bytes,
-    arrays: bytes,
-    printed: Mapping[str, bytes],
+    folder: Path, manifest: dict[str, Any], data: tuple[bytes, bytes], printed: Mapping[str, bytes]
 ) -> None:
     place = 1 - _present_place(folder)
-    manifest = {
-        **manifest,
-        "checksums": {
-            "state": checksum(state),
-            "arrays": checksum(arrays),
-            # The page may be edited by hand; all else is to stay as it is.
-            **{name: checksum(content) for name, content in printed.items() if name != "card.md"},
-        },
-    }
-    manifest["identity"] = identity_of(manifest)
     manifest["data_files"] = list(DATA_FILES[place])
     contents = {
-        **dict(zip(DATA_FILES[place], (state, arrays), strict=True)),
+        **dict(zip(DATA_FILES[place], data, strict=True)),
         **printed,
         MANIFEST: write_json(manifest, indent=1),
     }
@@ -311,26 +282,18 @@ def _write(
 def _present_place(folder: Path) -> int:
     """Return which of the two places the manifest names; without a manifest, the second."""
     try:
-        with OpenFolder(folder) as files:
-            raw = files.read(MANIFEST, limits.MANIFEST_BYTES)
-        found = {} if raw is None else read_json(raw, limits.MANIFEST_BYTES)
+        with _open_folder(folder) as read:
+            raw = read(MANIFEST, limits.MANIFEST_BYTES)
+        manifest = {} if raw is None else read_json(raw, limits.MANIFEST_BYTES)
     except InputError:
         return 1
-    data = found.get("data_files") if type(found) is dict else None
-    return 0 if data == list(DATA_FILES[0]) else 1
+    names = manifest.get("data_files") if type(manifest) is dict else None
+    return 0 if names == list(DATA_FILES[0]) else 1
 
 
-def _remove_leftovers(folder: Path) -> None:
-    for one in os.scandir(folder):
-        if _LEFT.fullmatch(one.name) and one.is_file(follow_symlinks=False):
+def _remove_files(folder: Path, is_removed: Callable[[str], Any]) -> None:
+    """Remove the plain files of a folder with some names."""
+    for entry in os.scandir(folder):
+        if is_removed(entry.name) and entry.is_file(follow_symlinks=False):
             with suppress(OSError):
-                os.unlink(one.path)
-
-
-def _remove_new(folder: Path) -> None:
-    """Remove a folder that was made for a model which could not be written."""
-    with suppress(OSError):
-        for one in os.scandir(folder):
-            if one.name in (*KNOWN, ".lock") or _LEFT.fullmatch(one.name):
-                os.unlink(one.path)
-        os.rmdir(folder)
+                os.unlink(entry.path)

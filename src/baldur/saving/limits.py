@@ -1,9 +1,32 @@
-"""Limits on what a model folder may hold, each checked before anything of that size is made.
+"""The files of a model folder, and limits on what they may hold.
 
-A model is saved only within them, so that whatever was saved can be loaded.
+Each limit is checked before anything of that size is made. A model is saved only within them, so
+that whatever was saved can be loaded.
 """
 
 from __future__ import annotations
+
+FORMAT = "baldur model"
+
+SCHEMA = 4
+"""Version of the layout; raised when an older package could not read a newer folder."""
+
+MANIFEST = "manifest.json"
+
+DATA_FILES = (
+    ("state.json", "arrays.safetensors"),
+    ("state-2.json", "arrays-2.safetensors"),
+)
+"""State and arrays lie in one of two places, and the manifest says in which. A save over an older
+model fills the other place and then replaces the manifest, which is one step for the file system:
+a reader sees the old model or the new one, whatever happens in between."""
+
+SCORERS = ("score.py", "score.R", "score.js")
+
+PRINTED = ("card.json", "card.md", "card.R", *SCORERS)
+"""The files of a card, named here so that loading need not import what prints them."""
+
+OWN_FILES = (MANIFEST, *DATA_FILES[0], *DATA_FILES[1], *PRINTED, ".lock")
 
 MANIFEST_BYTES = 16 << 20
 """Of ``manifest.json``: it has a line per view and per class, and the settings of a study."""
@@ -33,10 +56,7 @@ ARRAY_NAME = 12
 """Letters in the name of an array: they are called a0, a1 and so on."""
 
 DIMENSIONS = 6
-"""Axes of an array, checked before their product is taken. Models have up to 4."""
-
-SIDE = 2**40
-"""Length of one axis, for the same reason: the product of six of them is a small number still."""
+"""Axes of an array. Models have up to 4."""
 
 CELLS_OF_NOTHING = 10_000_000
 """Length of an axis of an array without cells, whose length no byte in the file vouches for: the

@@ -11,8 +11,9 @@ May import: `io`, `preparation`, `evaluation`, `saving` and what these import. `
 import this package. Its names are imported when they are first used, as each command needs few.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from baldur.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from baldur.study.check import StudyCheck, check_study
@@ -24,21 +25,19 @@ if TYPE_CHECKING:
     from baldur.study.toml_file import load_study
     from baldur.study.validate import ValidatedStudy, validate_study
 
-_HOMES = {
-    "StudyCheck": "baldur.study.check",
-    "check_study": "baldur.study.check",
-    "StudyConfig": "baldur.study.config",
-    "study_schema": "baldur.study.config",
-    "StudyData": "baldur.study.data",
-    "EvaluatedStudy": "baldur.study.evaluate",
-    "evaluate_study": "baldur.study.evaluate",
-    "simulate_study": "baldur.study.examples",
-    "fit_study": "baldur.study.fit",
-    "load_study": "baldur.study.toml_file",
-    "predict_study": "baldur.study.fit",
-    "ValidatedStudy": "baldur.study.validate",
-    "validate_study": "baldur.study.validate",
-}
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "check": "StudyCheck check_study",
+        "config": "StudyConfig study_schema",
+        "data": "StudyData",
+        "evaluate": "EvaluatedStudy evaluate_study",
+        "examples": "simulate_study",
+        "fit": "fit_study predict_study",
+        "toml_file": "load_study",
+        "validate": "ValidatedStudy validate_study",
+    },
+)
 
 __all__ = [
     "EvaluatedStudy",
@@ -55,13 +54,3 @@ __all__ = [
     "study_schema",
     "validate_study",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -13,20 +13,18 @@ import numpy as np
 import sklearn
 
 import baldur
-from baldur.evaluation import MultilabelResult, NestedResult, Progress
+from baldur.evaluation import NestedResult, Progress
 from baldur.evaluation.job_store import JobStore
-from baldur.evaluation.jobs import Shard
-from baldur.evaluation.learning_curve import run_learning_curve
-from baldur.evaluation.nested import run_comparison
+from baldur.evaluation.nested import run_comparison, run_learning_curve
 from baldur.evaluation.result_files import JOBS, LOG, RESULT_FILES
 from baldur.evaluation.results import Results
+from baldur.evaluation.run import tasks_of_shard
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
 from baldur.study.data import read_study
-from baldur.study.output_folder import Log, claim_folder, results_folder
-from baldur.study.write_results import write_results
+from baldur.study.results_folder import Log, claim_folder, results_folder, write_results
 
 
 @dataclass
@@ -46,7 +44,7 @@ class EvaluatedStudy:
     >>> folder.cleanup()
     """
 
-    result: NestedResult | MultilabelResult
+    result: NestedResult
     folder: Path
     results: Results
     notes: list[str] = field(default_factory=list)
@@ -107,7 +105,7 @@ def evaluate_study(
     >>> folder.cleanup()
     """
     if shard is not None:
-        Shard.of(shard)
+        tasks_of_shard(shard)  # refuses what is not written like 3/20
     folder = results_folder(config, output)
     data = read_study(config)
     comparison = open_study(config, data)
@@ -161,7 +159,7 @@ def evaluate_study(
     for model, fits in result.fits.items():
         log(f"{model}: {sum(f.seconds for f in fits):.1f} s in {len(fits)} outer fits")
     learned = None
-    if config.report.learning_curve and isinstance(result, NestedResult):
+    if config.report.learning_curve and not result.outcomes:
         # Whichever process has the whole result does this part alone, in the same store.
         try:
             learned = run_learning_curve(

@@ -13,13 +13,13 @@ import pandas as pd
 from baldur.estimators.summary import named_outputs, views_used
 from baldur.evaluation import Progress
 from baldur.evaluation.jobs import one_label, predict_rows
-from baldur.evaluation.label_matrix import NO_YES
+from baldur.evaluation.metrics import NO_YES
 from baldur.evaluation.nested import fit_all_rows
 from baldur.evaluation.validation import describe_views
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import ShiftWarning
 from baldur.io.schema import nearest
-from baldur.preparation.sample_flags import UnknownLevel
+from baldur.preparation.new_samples import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.comparison import open_study
 from baldur.study.config import COVARIATES, StudyConfig
@@ -85,7 +85,7 @@ def fit_study(
     has = rows_with_views(data, comparison.models[0].views)
     coding = None
     if found.coding is not None and COVARIATES in data.view_names:
-        coding = found.coding.to_json()
+        coding = {"categories": found.coding}
     details = {
         "model": chosen,
         "setting": setting,

@@ -9,7 +9,7 @@ import pandas as pd
 
 from baldur.core.escape import check_names
 from baldur.core.paths import is_below
-from baldur.evaluation.label_matrix import read_label_matrix, yes_or_no
+from baldur.evaluation.design import read_label_matrix, yes_or_no
 from baldur.exceptions import BaldurError, InputError
 from baldur.io import read_text_table
 from baldur.io.align import simplify_id

@@ -10,6 +10,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,11 @@ def parse_study(file: Path) -> dict[str, Any]:
 def toml_text(data: dict[str, Any]) -> str:
     """Return a dictionary as TOML."""
     return tomli_w.dumps(data)
+
+
+def template() -> str:
+    """Return the commented study file that ``baldur init`` writes."""
+    return resources.files("baldur.study").joinpath("template.toml").read_text(encoding="utf-8")
 
 
 def _read(file: Path) -> str:

@@ -13,9 +13,24 @@ of samples and features. Out come a `MultiView`, whose rows can be selected with
 It may import `exceptions`, `types`, `safety` and `state`; all later parts import it.
 """
 
-from baldur.views.container import MultiView
-from baldur.views.estimator_input import as_multiview
-from baldur.views.labels import validate_labels
-from baldur.views.view import View
+from typing import TYPE_CHECKING
+
+from baldur.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from baldur.views.container import MultiView
+    from baldur.views.estimator_input import as_multiview
+    from baldur.views.labels import validate_labels
+    from baldur.views.view import View
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "container": "MultiView",
+        "estimator_input": "as_multiview",
+        "labels": "validate_labels",
+        "view": "View",
+    },
+)
 
 __all__ = ["MultiView", "View", "as_multiview", "validate_labels"]

@@ -18,7 +18,7 @@ from baldur.evaluation.clinical.learning_curves import (
     minimum_people_regression,
     r2_of_auc,
 )
-from baldur.evaluation.learning_curve import people_needed
+from baldur.evaluation.nested import people_needed
 from baldur.evaluation.splits import FoldPlan
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table

@@ -5,10 +5,35 @@ from dataclasses import replace
 import numpy as np
 
 from baldur.paper import updates
-from baldur.paper.priors import GammaPosterior
-from baldur.paper.run import prepare_data
-from baldur.paper.starts import Start, initial_state
-from baldur.paper.weights import update_weights
+from baldur.paper.run import initial_state, prepare_data
+from baldur.paper.state import GammaPosterior
+from baldur.paper.weights import SelectedColumns, update_weights
+from baldur.views.prepared_view import PreparedView
+from baldur.views.standardised_blocks import StandardisedArray
+
+VIEW_UPDATES = {
+    "W": updates.step_w,
+    "delta": updates.step_delta,
+    "gamma": updates.step_gamma,
+    "dropped": updates.step_dropped,
+}
+
+
+def prepared(X):
+    """A standardised array as a prepared view, or a list of them."""
+    if isinstance(X, list):
+        return [prepared(x) for x in X]
+    return PreparedView("view", StandardisedArray(X), np.zeros(len(X), dtype=bool))
+
+
+def columns_of(X):
+    """A standardised array as the weights see it."""
+    return SelectedColumns(prepared(X))
+
+
+def cells(view):
+    """All columns of a view."""
+    return view.columns(np.arange(view.shape[1]))
 
 
 def make_problem(task="classification", N=14, sizes=(4, 20), C=1, seed=0, **kw):
@@ -19,7 +44,7 @@ def make_problem(task="classification", N=14, sizes=(4, 20), C=1, seed=0, **kw):
     eta = np.stack([sum(2 * X[:, c % X.shape[1]] for X in views) for c in range(C)], axis=1)
     noisy = eta + rng.standard_normal(eta.shape)
     T = (noisy > 0).astype(float) if task == "classification" else noisy
-    return prepare_data(views, T, task, **kw)
+    return prepare_data(prepared(views), T, task, **kw)
 
 
 def random_state(data, K=1, seed=0):
@@ -29,7 +54,7 @@ def random_state(data, K=1, seed=0):
     V = rng.standard_normal((C, K))
     gammas = [rng.uniform(0.3, 3.0, v.shape[1]) for v in data.views]
     selected = [np.ones(v.shape[1], dtype=bool) for v in data.views]
-    state = initial_state(data, Start(gammas, [1.0] * len(gammas), selected), V)
+    state = initial_state(data, (gammas, [1.0] * len(gammas), selected), V)
 
     def covariance(scale):
         A = rng.standard_normal((K, K + 3))

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from baldur.paper.bound import bound
-from baldur.paper.pruning import without_features
-from baldur.paper.updates import MODEL_UPDATES, VIEW_UPDATES
+from baldur.paper.bound import bound, without_features
+from baldur.paper.updates import MODEL_UPDATES
 from paper.literal_dual import use_literal_dual
-from paper.meanfield.problems import make_problem, random_state
+from paper.meanfield.problems import VIEW_UPDATES, make_problem, random_state
 
 FEW = np.array([0, 2, 3, 7, 8, 11])
 SETTINGS = {

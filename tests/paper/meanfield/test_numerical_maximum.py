@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from baldur.paper.bound import bound
-from baldur.paper.priors import GammaPosterior
-from baldur.paper.pruning import without_features
-from baldur.paper.updates import MODEL_UPDATES, VIEW_UPDATES
+from baldur.paper.bound import bound, without_features
+from baldur.paper.state import GammaPosterior
+from baldur.paper.updates import MODEL_UPDATES
+from baldur.paper.weights import weight_moments
 from paper.literal_dual import use_literal_dual
-from paper.meanfield.problems import make_problem, random_state
+from paper.meanfield.problems import VIEW_UPDATES, cells, make_problem, random_state
 
 K, C, N = 2, 2, 6
 
@@ -108,7 +108,7 @@ def test_labels_by_quadrature():
 def test_exact_weights(m):
     data = make_problem(N=4, sizes=(2, 6), C=1)
     state = random_state(data, 1, seed=2)
-    view, X = state.views[m], data.views[m].X
+    view, X = state.views[m], cells(data.views[m])
     D = X.shape[1]
 
     def rebuild(x):
@@ -131,7 +131,7 @@ def test_literal_dual_weights(monkeypatch):
     rows = np.array([0, 2, 3])
     data = make_problem(N=5, sizes=(2, 6), C=1, spaces="dual", relevance=[rows, rows])
     state = random_state(data, 1, seed=2)
-    view, X = state.views[1], data.views[1].X
+    view, X = state.views[1], cells(data.views[1])
     Xs, r = X[rows], 3
 
     def rebuild(x):
@@ -155,7 +155,7 @@ def test_dual_weights_keep_their_prior_variance_outside_the_relevance_vectors():
     rows = np.array([0, 2, 3])
     data = make_problem(N=5, sizes=(2, 6), C=1, spaces="dual", relevance=[rows, rows])
     state = random_state(data, 1, seed=2)
-    view, X = state.views[1], data.views[1].X
+    view, X = state.views[1], cells(data.views[1])
     r, delta, prior = 3, view.delta.mean[0], np.diag(1 / view.gamma.mean)
     span = prior @ X[rows].T
     outside = (prior - span @ np.linalg.solve(X[rows] @ span, span.T)) / delta
@@ -189,8 +189,6 @@ def test_delta():
 
 @pytest.mark.parametrize("a", [1e-6, 0.5])
 def test_gamma(a):
-    from baldur.paper.weights import weight_moments
-
     data = make_problem(N=N, sizes=(2, 8), C=C, a_gamma=a)
     state = random_state(data, K, seed=2)
     view = state.views[1]

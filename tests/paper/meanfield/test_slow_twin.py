@@ -7,7 +7,6 @@ from scipy.stats import norm
 from baldur.paper import weights as primal
 from baldur.paper.bound import bound_terms
 from baldur.paper.weights import (
-    DenseView,
     choose_relevance_vectors,
     spectrum_dual,
     update_weights,
@@ -15,7 +14,7 @@ from baldur.paper.weights import (
 )
 from paper import slow_reference as slow
 from paper.literal_dual import spectrum_literal
-from paper.meanfield.problems import make_problem, random_state
+from paper.meanfield.problems import cells, columns_of, make_problem, random_state
 
 CLOSE = {"rtol": 1e-8, "atol": 1e-10}
 
@@ -46,7 +45,7 @@ def check_against(spectrum, view, X, gamma, delta, tau, R, s, mean, cov):
 def test_both_sides_of_the_primal_equal_explicit_inverses(N, D, side):
     X, gamma, delta, tau, R, s = weights_problem(N, D)
     mean, cov = slow.weights_posterior(X, gamma, delta, tau, R, s)
-    view = DenseView(X)
+    view = columns_of(X)
     spectrum = side(view, np.arange(D), gamma, s)
     q = check_against(spectrum, view, X, gamma, delta, tau, R, s, mean, cov)
     np.testing.assert_allclose(q.logdet, [np.linalg.slogdet(c)[1] for c in cov], **CLOSE)
@@ -57,8 +56,8 @@ def test_zero_and_repeated_columns_do_not_break_either_side():
     X[:, 0], X[:, 4] = 0.0, X[:, 3]
     mean, cov = slow.weights_posterior(X, gamma, delta, tau, R, s)
     for side in (primal.spectrum_features, primal.spectrum_samples):
-        spectrum = side(DenseView(X), np.arange(9), gamma, s)
-        check_against(spectrum, DenseView(X), X, gamma, delta, tau, R, s, mean, cov)
+        spectrum = side(columns_of(X), np.arange(9), gamma, s)
+        check_against(spectrum, columns_of(X), X, gamma, delta, tau, R, s, mean, cov)
 
 
 @pytest.mark.parametrize("rows", [np.arange(6), np.array([0, 2, 5])])
@@ -68,7 +67,7 @@ def test_literal_dual_equals_explicit_inverses(rows):
     Xs = X[rows]
     mean = mean_a @ Xs
     cov = np.array([Xs.T @ c @ Xs for c in cov_a])
-    view = DenseView(X)
+    view = columns_of(X)
     spectrum = spectrum_literal(view, np.arange(15), gamma, s, rows)
     q = check_against(spectrum, view, X, gamma, delta, tau, R, s, mean, cov)
     np.testing.assert_allclose(q.logdet, [np.linalg.slogdet(c)[1] for c in cov_a], **CLOSE)
@@ -77,7 +76,7 @@ def test_literal_dual_equals_explicit_inverses(rows):
 def test_literal_dual_of_centred_rows_lives_on_their_range():
     X, gamma, delta, tau, R, s = weights_problem(6, 15)
     X -= X.mean(0)
-    spectrum = spectrum_literal(DenseView(X), np.arange(15), gamma, s, np.arange(6))
+    spectrum = spectrum_literal(columns_of(X), np.arange(15), gamma, s, np.arange(6))
     assert spectrum.S.size == 5
     assert np.isfinite(update_weights(spectrum, delta, tau, R, s).logdet).all()
 
@@ -86,7 +85,7 @@ def test_literal_dual_of_centred_rows_lives_on_their_range():
 def test_restored_dual_equals_explicit_inverses(rows):
     X, gamma, delta, tau, R, s = weights_problem(6, 15)
     mean, cov = slow.restored_dual_posterior(X, rows, gamma, delta, tau, R, s)
-    view, norms = DenseView(X), s @ X**2
+    view, norms = columns_of(X), s @ X**2
     spectrum = spectrum_dual(view, np.arange(15), gamma, s, rows, norms)
     q = check_against(spectrum, view, X, gamma, delta, tau, R, s, mean, cov)
     np.testing.assert_allclose(q.logdet, [np.linalg.slogdet(c)[1] for c in cov], **CLOSE)
@@ -95,8 +94,8 @@ def test_restored_dual_equals_explicit_inverses(rows):
 def test_with_all_rows_the_restored_dual_is_the_exact_posterior():
     X, gamma, delta, tau, R, s = weights_problem(6, 15)
     mean, cov = slow.weights_posterior(X, gamma, delta, tau, R, s)
-    spectrum = spectrum_dual(DenseView(X), np.arange(15), gamma, s, np.arange(6), s @ X**2)
-    check_against(spectrum, DenseView(X), X, gamma, delta, tau, R, s, mean, cov)
+    spectrum = spectrum_dual(columns_of(X), np.arange(15), gamma, s, np.arange(6), s @ X**2)
+    check_against(spectrum, columns_of(X), X, gamma, delta, tau, R, s, mean, cov)
     assert spectrum.outside == pytest.approx(0, abs=1e-8)
 
 
@@ -140,7 +139,7 @@ def test_every_bound_term_equals_its_literal_sum(task):
         literal = slow.gamma_minus_kl(view.delta.shape, view.delta.rate, *p.delta)
         literal += slow.gamma_minus_kl(view.gamma.shape, view.gamma.rate, *p.gamma)
         assert terms[f"ard_{m}"] == pytest.approx(literal, rel=1e-10)
-    Xs = [v.X for v in data.views]
+    Xs = [cells(v) for v in data.views]
     tau, psi, s = state.tau, state.psi, data.weight
     literal = slow.latent_bound(Xs, means, covs, state.Z, state.Z_cov, tau.shape, tau.rate[0], s)
     assert terms["latent"] == pytest.approx(literal, rel=1e-8)

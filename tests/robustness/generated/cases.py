@@ -8,7 +8,7 @@ import pandas as pd
 from scipy import sparse
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
-from baldur.inference.ensemble_members import MEMBERS
+from baldur.inference.ensemble import MEMBERS
 from baldur.paper import PaperClassifier, PaperRegressor
 from robustness.generated import features, outcomes
 

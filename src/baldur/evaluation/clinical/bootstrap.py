@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import expit, logit, ndtr, ndtri, stdtrit
 
 from baldur.exceptions import InputError
 
@@ -36,7 +34,7 @@ SCALES = ("identity", "logit", "log", "log_distance", "atanh")
 
 def wilson(share: np.ndarray, count: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return Wilson's interval of a share among `count` independent cases."""
-    z = norm.ppf(0.5 + level / 2)
+    z = ndtri(0.5 + level / 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         below = 1 + z**2 / count
         centre = (share + z**2 / (2 * count)) / below
@@ -90,7 +88,7 @@ class Draws:
         with np.errstate(all="ignore"):
             centre = forward(self.estimate)
             error = _spread(forward(self.resampled), self.units)
-            half = student.ppf(0.5 + self.level / 2, max(self.units - 1, 1)) * error
+            half = stdtrit(max(self.units - 1, 1), 0.5 + self.level / 2) * error
             low, high = backward(centre - half), backward(centre + half)
         if scale == "log_distance":
             low, high = high, low
@@ -160,7 +158,7 @@ def _spread(resampled: np.ndarray, units: int) -> np.ndarray:
     enough = usable.mean(axis=0) >= _LEAST_USABLE
     if not np.any(enough):
         return np.full(resampled.shape[1:], np.nan)
-    low, high = norm.cdf([-1.0, 1.0])
+    low, high = ndtr([-1.0, 1.0])
     if usable.all():
         # Methods "lower" and "higher" never mix a number with infinity.
         ends = [

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
-from sklearn.isotonic import IsotonicRegression
 
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
@@ -169,6 +168,8 @@ def brier_parts(proba: np.ndarray, truth: np.ndarray) -> BrierParts:
     T. Dimitriadis, T. Gneiting and A. I. Jordan, "Stable reliability diagrams for probabilistic
     classifiers", PNAS 118 (2021).
     """
+    from sklearn.isotonic import IsotonicRegression
+
     proba, truth = np.asarray(proba, dtype=float), np.asarray(truth, dtype=float)
     best = IsotonicRegression(out_of_bounds="clip").fit(proba, truth).predict(proba)
     own = float(np.mean((proba - truth) ** 2))

@@ -11,8 +11,7 @@ from typing import Unpack
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_expit, logit, xlogy
-from scipy.stats import norm
+from scipy.special import log_expit, logit, ndtri, xlogy
 
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
@@ -111,14 +110,19 @@ def r2_of_auc(auc: float, prevalence: float) -> float:
             f"auc must lie between 0.5 and 1 and prevalence between 0 and 1, but got {auc!r} and "
             f"{prevalence!r}."
         )
-    distance = np.sqrt(2) * norm.ppf(auc)
+    distance = np.sqrt(2) * ndtri(auc)
     # With these scores the log odds of a case are exactly linear in the score.
     x = np.linspace(-9, 9 + distance, 20_001)
     odds = logit(prevalence) + distance * x - distance**2 / 2
-    cases, controls = prevalence * norm.pdf(x - distance), (1 - prevalence) * norm.pdf(x)
+    cases, controls = prevalence * _density(x - distance), (1 - prevalence) * _density(x)
     step = x[1] - x[0]
     fit = step * np.sum(cases * log_expit(odds) + controls * log_expit(-odds))
     return float(1 - np.exp(2 * (_null(prevalence) - fit)))
+
+
+def _density(x: np.ndarray) -> np.ndarray:
+    """Return the density of the standard normal distribution."""
+    return np.asarray(np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi))
 
 
 def _null(prevalence: float) -> float:
@@ -141,7 +145,7 @@ def minimum_people(
          "coefficients shrunk by a tenth at most"),
         ("optimism", _for_shrinkage(parameters, found, shrink),
          "R2 (as a share of its maximum) too high by 0.05 at most"),
-        ("risk", (norm.ppf(0.975) / MARGIN) ** 2 * prevalence * (1 - prevalence),
+        ("risk", (ndtri(0.975) / MARGIN) ** 2 * prevalence * (1 - prevalence),
          "the overall risk known to within 0.05"),
     ]  # fmt: skip
     return _sample_size_frame(rows)

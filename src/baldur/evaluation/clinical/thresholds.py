@@ -8,8 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logit
-from scipy.stats import norm
+from scipy.special import expit, logit, ndtri
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws, wilson
 from baldur.evaluation.clinical.decision import (
@@ -204,7 +203,7 @@ class _Rates:
 
     @property
     def _z(self) -> float:
-        return float(norm.ppf(0.5 + self.level / 2))
+        return float(ndtri(0.5 + self.level / 2))
 
     def measures(self, share: float, share_variance: float) -> dict[str, _Interval]:
         """Return all measures for a share of cases and the variance of its log odds."""

@@ -1,4 +1,4 @@
-"""The commands of a whole study: evaluate, report and demo."""
+"""The commands of a study (evaluate, report, demo, reproduce), and of a model."""
 
 from __future__ import annotations
 
@@ -10,23 +10,58 @@ from typing import Annotated, Any
 
 import typer
 
-from baldur.cli.options import Data, Jobs, Quiet, StudyFile, check_jobs, stoppable
-from baldur.cli.screen import Screen, screen_table
+from baldur.cli.screen import Screen
+from baldur.core.escape import printable
 from baldur.exceptions import InputError
+
+StudyFile = Annotated[Path, typer.Argument(help="Study file (TOML).", metavar="STUDY.TOML")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores. Results do not change.")
+]
+Data = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data", help="Another folder from which the study may read files; may be repeated."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
+Results = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="Folder for the results; by default the one named in the study file."
+    ),
+]
+ModelFolder = Annotated[Path, typer.Argument(help="Model folder, from baldur fit.")]
+Missing = Annotated[
+    str, typer.Option(help="What to do if a file lacks columns of the model: 'error' or 'impute'.")
+]
 
 # A scheduler that has ended does not answer when the connection is closed.
 _SECONDS_TO_PART = 5
+_FEWEST_TO_COMPARE = 20
+_RESUME = "Finished jobs are kept; the same command continues."
+
+
+@contextmanager
+def stoppable(advice: str) -> Iterator[None]:
+    """Turn Ctrl-C into one line and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. {advice}", err=True)
+        raise typer.Exit(130) from None
+
+
+def check_jobs(jobs: int) -> None:
+    """Refuse a number of processes that is neither positive nor -1."""
+    if jobs == 0 or jobs < -1:
+        raise InputError(f"--jobs must be a positive number or -1, but got {jobs}.")
 
 
 def evaluate(
     study_file: StudyFile,
     jobs: Jobs = 1,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Folder for the results; by default the one named in the study file."
-        ),
-    ] = None,
+    out: Results = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Run all jobs again, also those that are finished.")
     ] = False,
@@ -82,10 +117,14 @@ def evaluate(
         _check(config, jobs, strict, screen)
         return
     with _cluster(scheduler) as client:
-        _evaluate(
-            config, screen, report, n_jobs=jobs, output=out, fresh=fresh, strict=strict,
-            shard=shard, client=client,
+        done = _run(
+            config, screen, n_jobs=jobs, output=out, fresh=fresh, strict=strict, shard=shard,
+            client=client,
         )  # fmt: skip
+        if report:
+            _write_page(done, screen)
+    if done.results.record["failures"]:
+        raise typer.Exit(1)
 
 
 def _check(config: Any, jobs: int, strict: bool, screen: Screen) -> None:
@@ -126,44 +165,26 @@ def _cluster(address: str | None) -> Iterator[Any]:
         logging.disable(logging.NOTSET)
 
 
-def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any) -> Any:
+def _run(config: Any, screen: Screen, **keywords: Any) -> Any:
     """Run a study, show its table and return it as `EvaluatedStudy`."""
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 
-    kept = "Finished jobs are kept; the same command continues."
+    on_check = None if screen.quiet else screen.check
     try:
-        with stoppable(kept), screen.progress() as on_progress:
-            done = evaluate_study(
-                config,
-                progress=on_progress,
-                on_check=None if screen.quiet else screen.check,
-                **keywords,
-            )
+        with stoppable(_RESUME), screen.progress() as on_progress:
+            done = evaluate_study(config, progress=on_progress, on_check=on_check, **keywords)
     except UnfinishedError as error:
         screen.result(str(error))
         for model, reason in error.failures.items():
             screen.result(f"{model} failed: {reason}")
         raise typer.Exit(1 if error.failures else 0) from None
-    results = done.results
-    if results.outcomes:
-        screen.result(f"Mean over {len(results.outcomes)} outcomes:")
-    for part in screen_table(results, screen.out.width if screen.out.is_terminal else None):
-        screen.result(part)
-    screen.paired(results)
-    if results.outcomes:
-        screen.outcomes(results)
-    if results.added is not None:  # each of several outcomes has its own
-        screen.say(results.added.summary())
+    screen.study(done.results)
     screen.result(f"Results: {done.folder}")
-    if report:
-        _report_results(done, screen)
-    if results.record["failures"]:
-        raise typer.Exit(1)
     return done
 
 
-def _report_results(done: Any, screen: Screen, model: Any = None) -> None:
+def _write_page(done: Any, screen: Screen, model: Any = None) -> None:
     """Write the report page of new results."""
     from baldur.report import report_study
 
@@ -239,13 +260,15 @@ def demo(
     screen.say(f"Study: {file}")
     check_jobs(jobs)
     config = load_study(file)
-    done = _evaluate(config, screen, report=False, n_jobs=jobs)
+    done = _run(config, screen, n_jobs=jobs)
+    if done.results.record["failures"]:
+        raise typer.Exit(1)
     with stoppable("The table is done."), screen.busy("Fitting BALDUR on all rows"):
         saved, _ = fit_study(config, "BALDUR", n_jobs=jobs)
     model = save(saved, out / "model", overwrite=True)
     screen.result(f"\nBALDUR on all {saved.details['samples']} rows: {summary_of(saved)}\n")
     screen.result(f"Model: {model}")
-    _report_results(done, screen, saved)
+    _write_page(done, screen, saved)
     screen.say(f"Run it again, or change it and run:  baldur evaluate {file}")
 
 
@@ -288,8 +311,7 @@ def reproduce(
 
     check_jobs(jobs)
     screen = Screen(quiet)
-    kept = "Finished jobs are kept; the same command continues."
-    with stoppable(kept), screen.progress() as on_progress:
+    with stoppable(_RESUME), screen.progress() as on_progress:
         done = reproduction.reproduce(
             study,
             out or Path(f"reproduction-{study}"),
@@ -305,3 +327,162 @@ def reproduce(
     screen.result(f"Page: {done.page} (Markdown: {done.markdown})")
     if done.study.result.failures:
         raise typer.Exit(1)
+
+
+def fit(
+    study_file: StudyFile,
+    out: Annotated[Path, typer.Option("--out", help="Model folder to write.")],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Name of the model in the study; by default the first one."),
+    ] = None,
+    jobs: Jobs = 1,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing model folder.")
+    ] = False,
+    data: Data = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train one model of a study on all rows and save it as a folder."""
+    from baldur.core.atomic_io import check_writable, make_folder, write_atomically
+    from baldur.core.escape import csv_text
+    from baldur.core.model_catalog import SAVED_MODELS
+    from baldur.saving import save
+    from baldur.saving.folder import read_manifest
+    from baldur.study import fit_study, load_study
+    from baldur.study.fit import summary_of
+
+    check_jobs(jobs)
+    if (out / "manifest.json").exists() and not force:
+        raise InputError(f"{out} holds a model; choose another folder, or replace it with --force.")
+    screen = Screen(quiet)
+    config = load_study(study_file, roots=data or [])
+    for entry in config.models:
+        chosen = entry.label == (config.models[0].label if model is None else model)
+        if chosen and entry.name not in SAVED_MODELS:
+            raise InputError(
+                f"{entry.label} cannot be saved: model folders have BALDUR and its mean-field form "
+                "only. Name one of them with --model, or save the baseline from Python with skops, "
+                "as docs/howto/models.md shows."
+            )
+    check_writable(out if out.is_dir() else make_folder(out.parent))
+    with stoppable("Nothing was written."), screen.progress() as on_progress:
+        saved, notes = fit_study(config, model, n_jobs=jobs, progress=on_progress)
+    save(saved, out, overwrite=force)
+    screen.notes(notes)
+    details = saved.details
+    setting = f": {details['setting']}" if details["setting"] else "."
+    screen.say(f"{details['model']} fitted on {details['samples']} samples{setting}")
+    table = summary_of(saved)
+    if table is not None:
+        write_atomically(out / "features.csv", csv_text(table).encode())
+        screen.say(printable(str(table)))
+    screen.say(f"Identity: {read_manifest(out)['identity']}")
+    screen.result(f"Model: {out}")
+
+
+def predict(
+    model: ModelFolder,
+    study_file: StudyFile,
+    out: Annotated[Path, typer.Option("--out", help="CSV file to write; - for the screen.")],
+    missing: Missing = "error",
+    explain: Annotated[
+        Path | None,
+        typer.Option("--explain", help="CSV file to write: what each feature contributes."),
+    ] = None,
+    drift: Annotated[
+        Path | None,
+        typer.Option(
+            "--drift", help="CSV file to write: how new columns differ from the training columns."
+        ),
+    ] = None,
+    data: Data = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score new samples with a saved model.
+
+    The study file names samples and views as for fit; it needs no outcome and no models. Views
+    may be missing for some or all samples. Nothing in a model folder is executed.
+    """
+    from baldur.core.atomic_io import write_atomically
+    from baldur.core.escape import csv_text
+    from baldur.evaluation.validation import drift_notes, predictor_shift
+    from baldur.saving import load
+    from baldur.study import load_study
+    from baldur.study.fit import contributions_of, features_used, predictions_of, shift_in_notes
+    from baldur.study.new_samples import read_new_samples
+    from baldur.views.validate import counted
+
+    _check_missing(missing)
+    screen = Screen(quiet)
+    config = load_study(study_file, predicting=True, roots=data or [])
+    for target in (out, explain, drift):
+        if target is not None and str(target) != "-" and not target.parent.is_dir():
+            raise InputError(f"{target.parent} is not a folder; create it first.")
+    saved = load(model, study=True)
+    rows, _, notes, unknown = read_new_samples(saved, config, missing=missing)
+    with shift_in_notes(notes):
+        frame = predictions_of(saved, rows, unknown=unknown)
+    if saved.training:
+        views, features = predictor_shift(saved.training, rows, features_used(saved))
+        # A few samples have no spread to compare.
+        notes += drift_notes(views, features) if len(rows) >= _FEWEST_TO_COMPARE else []
+        if drift is not None:
+            write_atomically(drift, csv_text(features).encode())
+    screen.notes(notes)
+    if explain is not None:
+        write_atomically(explain, csv_text(contributions_of(saved, rows)).encode())
+        screen.say(f"Contributions: {explain}")
+    content = csv_text(frame)
+    if str(out) == "-":
+        typer.echo(printable(content), nl=False)
+        return
+    write_atomically(out, content.encode())
+    screen.result(f"Predictions of {counted(len(frame), 'sample')}: {out}")
+
+
+def validate(
+    model: ModelFolder,
+    study_file: StudyFile,
+    out: Results = None,
+    missing: Missing = "error",
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Replace existing results in the folder.")
+    ] = False,
+    development: Annotated[
+        Path | None,
+        typer.Option(
+            "--development",
+            help="Results folder of the study in which the model was developed, to compare with.",
+        ),
+    ] = None,
+    report: Annotated[bool, typer.Option(help="Write report.html beside the results.")] = True,
+    data: Data = None,
+    quiet: Quiet = False,
+) -> None:
+    """Evaluate a saved model, without refitting, on a new cohort.
+
+    The study file names samples, outcome and views; it needs no models. Written are the figures of
+    a study with intervals, how the predictors differ from training, and, apart from these, what
+    recalibration on the new cohort would give.
+    """
+    from baldur.report import report_folder
+    from baldur.saving import load
+    from baldur.study import load_study, validate_study
+
+    _check_missing(missing)
+    screen = Screen(quiet)
+    config = load_study(study_file, predicting=True, roots=data or [])
+    saved = load(model, study=True)
+    done = validate_study(
+        saved, config, missing=missing, output=out, fresh=fresh, development=development
+    )
+    screen.result((done.folder / "validation.txt").read_text(encoding="utf-8").rstrip())
+    screen.result(f"Results: {done.folder}")
+    if report:
+        screen.report(lambda: report_folder(done.folder))
+
+
+def _check_missing(missing: str) -> None:
+    if missing not in ("error", "impute"):
+        raise InputError(f"--missing must be 'error' or 'impute', but got {missing!r}.")

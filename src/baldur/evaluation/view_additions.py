@@ -11,7 +11,7 @@ import pandas as pd
 
 from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.job_results import OuterFit
+from baldur.evaluation.jobs import OuterFit
 from baldur.evaluation.metric_table import corrected_t_test
 from baldur.evaluation.metrics import Predicted, score
 from baldur.evaluation.models import Model

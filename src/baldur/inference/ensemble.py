@@ -6,27 +6,31 @@ and moments of rows. Posteriors are computed again from these where a later step
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from baldur.core.types import Array, IntArray
+from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.dense_members import (
     Member,
     ScalePoint,
     fit_per_view,
     fit_pooled,
+    fit_screened,
+    marginal_associations,
 )
 from baldur.inference.design import ColumnDesign, Design
 from baldur.inference.inner_folds import FoldBatch
-from baldur.inference.predictive import shrinkage
-from baldur.inference.screening import fit_screened, marginal_associations
+from baldur.inference.predictive import calibrated_moments, mixture, shrinkage
 from baldur.inference.spike_slab_member import fit_spike_slab
+from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, residual, shared_precision
+from baldur.model.likelihood import Likelihood, residual
+from baldur.model.posterior import FeaturePosterior, leading_squares
 
 SCREENED = MappingProxyType({"screened_10": 10, "screened_30": 30, "screened_100": 100})
 """Members with the strongest marginal associations, and how many: half decades, from what a sample
@@ -48,10 +52,7 @@ class Ensemble:
     """
 
     batch: FoldBatch
-    names: list[str]
-    points: list[ScalePoint]  # without designs and solutions
-    member_of: IntArray  # (J,); the member of each point
-    weights: Array  # (J, F, C); sums to one over the points of each member
+    members: dict[str, Member]
     mean: Array  # mean, var: (J, F, C, n); moments of eta on the training rows, without noise
     var: Array
     parts: Array  # (J, F, M, C, n); each view's part of the mean
@@ -59,7 +60,13 @@ class Ensemble:
     held_var: Array
     base_logit: Array  # (F, C); the linear predictor of a model without features
     base_variance: Array  # (F, C); its noise
-    members: dict[str, Member]  # with what each learned
+
+    def __post_init__(self) -> None:
+        members = self.members.values()
+        self.names = list(self.members)
+        self.points = [point for member in members for point in member.points]
+        self.member_of = np.repeat(np.arange(len(members)), [len(m.points) for m in members])
+        self.weights = np.concatenate([m.weights for m in members])  # (J, F, C)
 
     def member_moments(self) -> tuple[Array, Array]:
         """Return held-out mean and variance under each member, each (F, p, K, C)."""
@@ -186,44 +193,32 @@ def held_moments(q: WeightPosterior, absent: Array | None) -> tuple[Array, Array
     return mean, var + noise_variance(q.noise, mean.shape[:2])[..., None]
 
 
-def mixture(means: Array, variances: Array, weights: Array) -> tuple[Array, Array]:
-    """Return mean and variance of a mixture over the first axis; weights broadcast."""
-    mean = (weights * means).sum(axis=0)
-    return mean, (weights * (variances + (means - mean) ** 2)).sum(axis=0)
-
-
 def fit_ensemble(
-    batch: FoldBatch,
-    *,
-    members: Sequence[str] = MEMBERS,
-    max_iter: int = 200,
+    batch: FoldBatch, *, members: Sequence[str] = MEMBERS, max_iter: int = 200
 ) -> Ensemble:
     """Fit every member on the training rows of each fold."""
     data, designs = batch.data, Designs.of(batch)
     likelihood, absent = batch.likelihood(), batch.absent()
-    shared = shared_precision(likelihood)
+    several = data.logistic and likelihood.n_outputs > 1
+    outputs = replace(likelihood, shared=several)
+
+    def fit(member: Callable[..., Member], start: Member | None) -> tuple[Member, Member]:
+        """Fit several labels first with site precisions that they share; return both fits."""
+        first = member(outputs, start=start, max_iter=max_iter)
+        last = member(likelihood, start=first, max_iter=max_iter) if several else first
+        return first, last
+
     fitted: dict[str, Member] = {}
     slab: Member | None = None
     for name in ("spike_slab", "spike_slab_wide"):
-        if name not in members and "spike_slab_wide" not in members:
-            continue
-        for outputs in (likelihood,) if shared is None else (shared, likelihood):
-            fitted[name] = fit_spike_slab(
-                designs.candidates,
-                absent,
-                data.n_features,
-                outputs,
-                wide=name == "spike_slab_wide",
-                start=slab if outputs is not likelihood or shared is None else fitted[name],
-                max_iter=max_iter,
-            )
-            if outputs is shared or shared is None:
-                slab = fitted[name]
+        if name in members or "spike_slab_wide" in members:
+            wide = name == "spike_slab_wide"
+            arguments = designs.candidates, absent, data.n_features
+            slab, fitted[name] = fit(partial(fit_spike_slab, *arguments, wide=wide), slab)
     if "spike_slab" not in members:
         fitted.pop("spike_slab", None)
-    outputs = likelihood if shared is None else shared
     if "per_view" in members and data.n_views > 1:
-        fitted["per_view"] = _fit_per_view(designs.dense, absent, outputs, likelihood, max_iter)
+        fitted["per_view"] = fit(partial(fit_per_view, designs.dense, absent), None)[1]
     if "pooled" in members:
         fitted["pooled"] = fit_pooled(designs.dense, absent, outputs)
     elif "per_view" in members and data.n_views == 1:
@@ -241,20 +236,6 @@ def fit_ensemble(
     return _summarise(batch, likelihood, fitted)
 
 
-def _fit_per_view(
-    design: Design,
-    absent: Array | None,
-    outputs: Likelihood,
-    likelihood: Likelihood,
-    max_iter: int,
-) -> Member:
-    """Fit one variance per view; of several outputs first with site precisions that they share."""
-    if outputs is likelihood:
-        return fit_per_view(design, absent, likelihood, max_iter=max_iter)
-    first = fit_per_view(design, absent, outputs, max_iter=max_iter)
-    return fit_per_view(design, absent, likelihood, max_iter=max_iter, start=first)
-
-
 def _screened_sizes(members: Sequence[str], n_features: int, *, alone: bool) -> dict[str, int]:
     """Return the screened members to fit, and their numbers of features.
 
@@ -270,51 +251,132 @@ def _summarise(batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Membe
     """Compute the moments of every point, and release the memory of its posterior."""
     F, C, n = likelihood.weight.shape
     p, M = batch.held.shape[1], batch.data.n_views
-    points: list[ScalePoint] = []
-    member_of, weights = [], []
-    summaries: list[tuple[Array, ...]] = []
+    shapes = {
+        "mean": (F, C, n), "var": (F, C, n), "parts": (F, M, C, n),
+        "held_mean": (F, C, p), "held_var": (F, C, p),
+    }  # fmt: skip
+    points = [point for member in fitted.values() for point in member.points]
+    moments = {name: np.zeros((len(points), *shape)) for name, shape in shapes.items()}
+    moments["held_var"] += 1.0
     held_absent = batch.held_absent()
-    for k, member in enumerate(fitted.values()):
-        for point, weight in zip(member.points, member.weights, strict=True):
-            q, folds = point.q.with_own_precision(), point.folds
-            summary = (
-                np.zeros((F, C, n)),
-                np.zeros((F, C, n)),
-                np.zeros((F, M, C, n)),
-                np.zeros((F, C, p)),
-                np.ones((F, C, p)),
-            )
+    for j, point in enumerate(points):
+        q, folds = point.q.with_own_precision(), point.folds
+        moments["mean"][j, folds], moments["var"][j, folds] = q.moments()
+        moments["parts"][j, folds] = q.design.parts(q.solution, q.s)
+        if p:
             lacking = None if held_absent is None else held_absent[folds]
-            found = (
-                *q.moments(),
-                q.design.parts(q.solution, q.s),
-                *(held_moments(q, lacking) if p else ()),
-            )
-            for whole, part in zip(summary, found, strict=False):
-                whole[folds] = part
-            summaries.append(summary)
-            points.append(replace(point, q=q.stored()))
-            member_of.append(k)
-            weights.append(weight)
-            point.q = point.q.stored()
-    mean, var, parts, held_mean, held_var = (
-        np.stack(each) for each in zip(*summaries, strict=True)
-    )
-    level = likelihood.base_logit()
-    flat = np.broadcast_to(level[..., None], (F, C, n))
+            held_mean, held_var = held_moments(q, lacking)
+            moments["held_mean"][j, folds], moments["held_var"][j, folds] = held_mean, held_var
+        point.q = q.stored()
+    base = likelihood.base_logit()
+    flat = np.broadcast_to(base[..., None], (F, C, n))
     noise = likelihood.noise_at(flat, np.zeros((F, C, n)))
     return Ensemble(
         batch,
-        list(fitted),
-        points,
-        np.array(member_of),
-        np.stack(weights),
-        mean,
-        var,
-        parts,
-        held_mean,
-        held_var,
-        level,
-        noise_variance(noise, (F, C)),
         fitted,
+        **moments,
+        base_logit=base,
+        base_variance=noise_variance(noise, (F, C)),
     )
+
+
+def first_views(order: IntArray, count: int) -> Mask:
+    """Return the mask of the first views of every fold, (F, M)."""
+    mask = np.zeros(order.shape, dtype=bool)
+    np.put_along_axis(mask, order[:, :count], True, axis=1)
+    return mask
+
+
+def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
+    """Return q(w) without some views (F, M): variances as learned, means at their optimum.
+
+    Site precisions stay as they are, so that one factorisation is enough. Those of Gaussian outputs
+    are learned once more. With all views, moments of the training rows are those of the ensemble
+    and are not computed again.
+    """
+    if views.all():
+        q.refresh(rows=False)
+        return q
+    C = q.s.shape[1]
+    mask = np.repeat(views[:, None].astype(float), C, axis=1)
+    smaller = q.with_variances(q.s * q.design.spread(mask))
+    for _ in range(1 if q.absent is None else 2):
+        smaller.refresh()
+        smaller.refresh_extra()
+        if smaller.noise is None:
+            smaller.optimise_means()
+        else:
+            smaller.damped_update(0)
+    if smaller.noise is not None:
+        smaller.refresh()
+    return smaller
+
+
+def view_moments(
+    ensemble: Ensemble, stacking: Stacking, counts: Sequence[int]
+) -> tuple[Array, Array]:
+    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p)."""
+    weights = ensemble.point_weights(stacking.shares)
+    order, held_absent = ensemble.view_order(), ensemble.batch.held_absent()
+    fewer = [count for count in counts if count < len(order[0])]
+    means = np.repeat(ensemble.held_mean[None], len(counts), axis=0)  # (V, J, F, C, p)
+    variances = np.repeat(ensemble.held_var[None], len(counts), axis=0)
+    if fewer:
+        designs = Designs.of(ensemble.batch)
+        for j, at in ensemble.used(weights):
+            folds = ensemble.points[j].folds[at]
+            lacking = None if held_absent is None else held_absent[folds]
+            q = designs.attach(ensemble.points[j], at)
+            for v, found in enumerate(moments_by_views(q, order[folds], fewer, lacking)):
+                means[v, j, folds], variances[v, j, folds] = found
+    slope, slope_var = stacking.slope[:, None, None], stacking.slope_var[:, None, None]
+    base = ensemble.base_logit[..., None]
+    stacked = [
+        calibrated_moments(*mixture(mean, var, weights[..., None]), base, slope, slope_var)
+        for mean, var in zip(means, variances, strict=True)
+    ]
+    mean, var = (np.stack(part) for part in zip(*stacked, strict=True))
+    return mean, var
+
+
+def moments_by_views(
+    q: WeightPosterior, order: IntArray, counts: Sequence[int], held_absent: Array | None
+) -> Iterator[tuple[Array, Array]]:
+    """Return moments (F, C, p) of held-out rows on the first views, for each number of views."""
+    if q.design.uses_features and q.noise is None and q.absent is None and held_absent is None:
+        yield from _nested_moments(q, order, counts)
+        return
+    for count in counts:
+        yield held_moments(restricted(q, first_views(order, count)), held_absent)
+
+
+def _nested_moments(
+    q: WeightPosterior, order: IntArray, counts: Sequence[int]
+) -> Iterator[tuple[Array, Array]]:
+    """Return the same from one factorisation, for logistic outputs and the feature solver."""
+    design: ColumnDesign = q.design
+    F, M = order.shape
+    rank = np.full((F, M + 1), M)
+    np.put_along_axis(rank, order, np.tile(np.arange(M), (F, 1)), axis=1)
+    enters = np.take_along_axis(rank, design.owner, axis=1)  # (F, L), M for columns that pad
+    columns = np.argsort(enters, axis=1, kind="stable")
+    # Columns of the first views and the intercept, for each number of views and fold.
+    ends = 1 + (enters[None] < np.array(counts)[:, None, None]).sum(axis=2)
+    design = design.reordered(columns)
+    whole = q.with_variances(np.take_along_axis(q.s, columns[:, None], axis=2), design)
+    whole.refresh(rows=False)
+    solution: FeaturePosterior = whole.solution
+    assert design.held is not None
+    var = leading_squares(solution.half, design.X1.swapaxes(1, 2), ends)
+    held_var = leading_squares(solution.half, design.held.swapaxes(1, 2), ends)
+    for v, end in enumerate(ends):
+        most = int(end.max())
+        half = solution.half[:, :, :most, :most]
+        if (end < most).any():
+            half = half * (np.arange(most) < end[:, None])[:, None, :, None]
+        part = design.first(most)
+        first = whole.with_variances(whole.s[:, :, : most - 1], part)
+        first.solution = solution.leading(part.X1, half, whole.sites, var[v])
+        first.optimise_means()
+        mean = np.matmul(first.solution.w, design.held[:, :, :most].swapaxes(1, 2))
+        yield mean, np.maximum(held_var[v], 1e-12)
