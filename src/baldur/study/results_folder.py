@@ -25,9 +25,9 @@ from baldur.evaluation.result_files import (
     REPORT,
     RESULT_FILES,
     TABLES,
+    digest,
 )
 from baldur.evaluation.results import Results, outcome_folders
-from baldur.evaluation.results_reader import digest
 
 if TYPE_CHECKING:
     from baldur.evaluation import NestedResult
