@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from baldur.core.spreadsheet import unescape_frame
+from baldur.core.escape import unescape_frame
 from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.evaluation.clinical.held_out import (

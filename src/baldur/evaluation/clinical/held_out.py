@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import pandas as pd
 
-from baldur.core.spreadsheet import unescape_frame
+from baldur.core.escape import unescape_frame
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
 from baldur.evaluation.metrics import Predicted, default_metrics, scores
 from baldur.exceptions import InputError
