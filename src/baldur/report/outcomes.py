@@ -10,9 +10,8 @@ import pandas as pd
 
 from baldur import plots
 from baldur.evaluation.metrics import AVERAGE, METRICS
-from baldur.evaluation.result_files import REPORT
+from baldur.evaluation.result_files import AGAIN, REPORT
 from baldur.evaluation.results import Results
-from baldur.evaluation.results_reader import AGAIN
 from baldur.exceptions import InputError
 from baldur.report.answer import OTHERS, answer_of_run, main_model
 from baldur.report.checks import checks_of_run
