@@ -45,30 +45,7 @@ class OnnxModel(bytes):
         return f"<OnnxModel of {len(self):,} bytes; to_onnx(path) writes it to a file>"
 
 
-class SaveMixin:
-    """The method `save`, for every estimator that `baldur.save` accepts."""
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the fitted model into a folder; `baldur.load` reads it.
-
-        Parameters
-        ----------
-        path : str or Path
-            The folder.
-        overwrite : bool, default=False
-            Replace a model folder that is there; nothing else is ever replaced.
-
-        Returns
-        -------
-        Path
-            The folder.
-        """
-        from baldur.saving import save
-
-        return save(self, path, overwrite=overwrite)
-
-
-class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
+class BaldurBase(TransformerMixin, BaseEstimator):
     """Parameters, preparation, fitted attributes and the methods that every estimator has.
 
     `ClassifierBase` and `RegressorBase` add the targets and the predictions of their task; the
@@ -404,6 +381,25 @@ class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
             for name in self.view_names_
         ]
         return np.asarray(np.sum(parts, axis=0))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fitted model into a folder; `baldur.load` reads it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        overwrite : bool, default=False
+            Replace a model folder that is there; nothing else is ever replaced.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
+        from baldur.saving import save
+
+        return save(self, path, overwrite=overwrite)
 
     def card(self, path: str | Path | None = None, **words: Any) -> Any:
         """Return the printable model: what it is, its formula, and scorers in three languages.
