@@ -80,7 +80,7 @@ def outcomes_page(
         answer=_answer(run, main, outcomes),
         checks=checks,
         tables=named(_counts(run), model_table(run), difference_table(run, main), _by_outcome(run)),
-        methods=_methods(run, main),
+        methods=methods_of_run(run, main),
         factors="" if model is None else factors_of(model),
         outcomes=outcomes,
         plans=plans,
@@ -186,27 +186,3 @@ def _by_outcome(run: Results) -> Table:
     )
     caption = f"{_heading(run)} of every outcome, with 95 % intervals"
     return make_table("outcomes", caption, rows, columns, note)
-
-
-def _methods(run: Results, main: str | None) -> str:
-    """Return the paragraph of a comparison, with what several outcomes add."""
-    apart = [
-        short(row["model"])
-        for row in run.table("table").to_dict("records")
-        if "one outcome at a time" in str(row.get("note", ""))
-    ]
-    joint = [short(m) for m in run.record.get("models", []) if short(m) not in apart]
-    names = listed(list(map(short, run.outcomes)), 20)
-    text = f"There were {len(run.outcomes)} yes/no outcomes: {names}."
-    if joint:
-        text += f" {listed(joint, 20)} predicted all of them together."
-    if apart:
-        text += f" {listed(apart, 20)} were fitted to one outcome at a time."
-    text += (
-        " All outcomes have the same folds, with every outcome in about equal shares (iterative "
-        "stratification) where there are no groups, sites or fixed split. Means over "
-        "outcomes are unweighted; their intervals come from resamples of people with all their "
-        "outcomes."
-    )
-    added = any(len(one.table("added_value")) for one in run.outcomes.values())
-    return f"{text} {methods_of_run(run, main, added=added)}"

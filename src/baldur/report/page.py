@@ -16,8 +16,7 @@ from baldur.report.checks import Check
 from baldur.report.explanations import EXPLANATIONS, Explanation
 from baldur.report.feature_tables import ViewCard
 from baldur.report.fitted import Calculator
-from baldur.report.formatting import Table, kind, number, short
-from baldur.report.methods import Item
+from baldur.report.formatting import Table, distinct, kind, listed, number, short
 from baldur.report.people import Person
 from baldur.report.pictures import Picture, Plan, draw
 from baldur.report.sentences import Sentence
@@ -76,7 +75,7 @@ class Page:
     people_left: int = 0  # Not listed
     people_absent: str = ""  # Why no people are listed, if none are
     hidden: bool = True  # Whether identifiers are hidden
-    tripod: list[Item] = field(default_factory=list)
+    tripod: list[dict[str, str]] = field(default_factory=list)
     settings: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # Warnings of the models
     factors: str = ""  # What the latent factors of the model are, where it has any
@@ -144,7 +143,7 @@ def render(page: Page) -> str:
         show_site=any(p.site for p in page.people),
         show_missing=any(p.missing for p in page.people),
         left_figures=left_figures,
-        filled=sum(bool(i.answer) for i in page.tripod),
+        filled=sum(bool(i["answer"]) for i in page.tripod),
         number=number,
         kind=kind,
         style=safe(asset("style.css")),
@@ -158,11 +157,17 @@ def render(page: Page) -> str:
 
 
 def template(name: str, **filters: Callable[[str], str]) -> Any:
-    """Return a template; filters get a text and return HTML."""
+    """Return a template; filters get a text and return HTML.
+
+    In one of plain text, what is not known is empty.
+    """
     jinja = import_extra("jinja2", "report", "A report")
+    html = name.endswith(".html.j2")
     environment = jinja.Environment(
-        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        autoescape=html, undefined=jinja.StrictUndefined if html else jinja.Undefined,
+        trim_blocks=html, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters.update(short=short, distinct=distinct, listed=listed)
     safe = import_extra("markupsafe", "report", "A report").Markup
     for key, made in filters.items():
         environment.filters[key] = lambda text, made=made: safe(made(str(text)))

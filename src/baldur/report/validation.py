@@ -40,6 +40,7 @@ from baldur.report.formatting import (
     number,
     short,
 )
+from baldur.report.methods import methods_of_run
 from baldur.report.page import Page
 from baldur.report.people import LEFT_OUT, check_people, people_of_run
 from baldur.report.pictures import validation_plans
@@ -131,7 +132,7 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
         people_left=left,
         people_absent=LEFT_OUT,
         hidden=people == "hidden",
-        methods=_methods(run, main),
+        methods=methods_of_run(run, main, "validation"),
         versions=run.record["versions"],
         repeat=["baldur validate MODEL study.toml --out FOLDER", "baldur report FOLDER"],
         notes=_notes(run, identified=people == "named"),
@@ -287,17 +288,6 @@ def _checks_made(run: Results, main: str) -> tuple[list[str], list[str]]:
     (made if "worst_shift" in run.table("shift_views") else not_made).extend(shifts)
     about = {"B01", "B02", "B05", "B08", "B14", *shifts}
     return [c for c in made if c in about], [c for c in not_made if c in about]
-
-
-def _methods(run: Results, main: str) -> str:
-    people = count(run.record["people"], "person", "people")
-    return (
-        f"The model {short(main)} was applied without changes to {people} who had no part in its "
-        "development. Performance was estimated with 95 % intervals from 2,000 bootstrap samples. "
-        "Calibration was assessed by the intercept and slope of the outcome on the predicted log "
-        "odds. Recalibrated versions were estimated on the new cohort and judged by "
-        "cross-validation."
-    )
 
 
 def _notes(run: Results, *, identified: bool) -> list[str]:
