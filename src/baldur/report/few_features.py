@@ -39,7 +39,7 @@ from baldur.report.formatting import (
     percent,
     spread,
 )
-from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, case_of
+from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, answer_to
 
 QUESTION = "How few features are enough?"
 ALLOWED = 0.1
@@ -231,8 +231,7 @@ def few_sentence(run: Results, main: str, shown: bool) -> Sentence | None:
     evidence = few_of(run, main, shown)
     if evidence is None:
         return None
-    case = case_of(FEW_FEATURES, evidence)
-    return Sentence(QUESTION, case.text(evidence), case.outcome)
+    return answer_to(QUESTION, FEW_FEATURES, evidence)
 
 
 NAMED = 10

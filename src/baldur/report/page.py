@@ -5,21 +5,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 from typing import Any
 
 import baldur
 from baldur.core.optional import import_extra
-from baldur.report.checks import Check
-from baldur.report.explanations import EXPLANATIONS, Explanation
-from baldur.report.feature_tables import ViewCard
+from baldur.report.checks import LIMITS
+from baldur.report.features import ViewCard
 from baldur.report.fitted import Calculator
 from baldur.report.formatting import Table, distinct, kind, listed, number, short
 from baldur.report.people import Person
 from baldur.report.pictures import Picture, Plan, draw
-from baldur.report.sentences import Sentence
+from baldur.report.sentences import Check, Sentence
 
 _SECTIONS = {
     "answer": "Answer",
@@ -86,10 +87,10 @@ class Page:
     validation: bool = False  # Whether the page is about a model in a new cohort
 
     @property
-    def explanations(self) -> list[Explanation]:
-        """Explanations of the checks that apply, in the order of their codes; else all."""
+    def codes(self) -> list[str]:
+        """Codes of the checks that are explained: of those that apply, or else of all."""
         checks = [*self.checks, *(c for o in self.outcomes for c in o.checks)]
-        return [EXPLANATIONS[code] for code in sorted({c.code for c in checks} or EXPLANATIONS)]
+        return sorted({c.code for c in checks} or explanations())
 
     @property
     def value_name(self) -> str:
@@ -104,6 +105,16 @@ class Page:
 def made_with() -> str:
     """Return the name and version of the package, for the foot of the page."""
     return f"baldur {baldur.__version__}"
+
+
+@cache
+def explanations() -> dict[str, dict[str, str]]:
+    """Return name, reason and advice of every check by its code."""
+    texts = tomllib.loads(asset("checks.toml"))
+    return {
+        code: {key: text.format(**LIMITS) for key, text in entry.items()}
+        for code, entry in texts.items()
+    }
 
 
 def render(page: Page) -> str:
@@ -143,6 +154,7 @@ def render(page: Page) -> str:
         show_site=any(p.site for p in page.people),
         show_missing=any(p.missing for p in page.people),
         left_figures=left_figures,
+        explanations=explanations(),
         filled=sum(bool(i["answer"]) for i in page.tripod),
         number=number,
         kind=kind,
@@ -176,7 +188,7 @@ def template(name: str, **filters: Callable[[str], str]) -> Any:
 
 def _names(codes: list[str]) -> str:
     """Return the names of checks, as a list in a sentence."""
-    names = (EXPLANATIONS[code].name for code in codes)
+    names = (explanations()[code]["name"] for code in codes)
     return ", ".join(name[0].lower() + name[1:] for name in names)
 
 

@@ -15,7 +15,7 @@ from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.predictions import EVERYBODY
 from baldur.evaluation.results import HAS, Results
-from baldur.report.evidence import comparison_of
+from baldur.report.answer import comparison_of
 from baldur.report.formatting import (
     ENDS,
     Cell,

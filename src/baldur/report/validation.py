@@ -18,17 +18,12 @@ from baldur.evaluation.record import versions
 from baldur.evaluation.result_files import SUMMARY, VALIDATION_TABLES
 from baldur.evaluation.results import Results, read_tables
 from baldur.exceptions import InputError
-from baldur.report.answer import calibration_sentence
+from baldur.report.answer import calibration_sentence, doubts_of, interval_of, prediction_of
 from baldur.report.checks import (
-    CARE,
-    SERIOUS,
-    Check,
     checks_of_run,
-    doubts_of,
     in_order,
     made_of_run,
 )
-from baldur.report.evidence import interval_of, prediction_of
 from baldur.report.formatting import (
     Cell,
     Column,
@@ -44,7 +39,17 @@ from baldur.report.methods import methods_of_run
 from baldur.report.page import Page
 from baldur.report.people import LEFT_OUT, check_people, people_of_run
 from baldur.report.pictures import validation_plans
-from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, Transport, case_of
+from baldur.report.sentences import (
+    CARE,
+    PREDICTION,
+    SERIOUS,
+    TRANSPORT,
+    Check,
+    Interval,
+    Sentence,
+    Transport,
+    answer_to,
+)
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
 
 _FAR = 1.0
@@ -146,10 +151,7 @@ def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
     evidence = replace(
         prediction_of(run, main), how=f"in a new cohort of {people}", doubts=doubts_of(checks)
     )
-    case = case_of(PREDICTION, evidence)
-    made = [
-        Sentence("Does the model predict in the new cohort?", case.text(evidence), case.outcome)
-    ]
+    made = [answer_to("Does the model predict in the new cohort?", PREDICTION, evidence)]
     metric = run.record["select_by"]
     transport = Transport(
         interval_of(run.of_model("intervals", main), metric=metric, site="*"),
@@ -157,9 +159,7 @@ def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
         METRICS[metric].heading,
         METRICS[metric].greater_is_better,
     )
-    case = case_of(TRANSPORT, transport)
-    question = "Does it predict worse than in its development?"
-    made.append(Sentence(question, case.text(transport), case.outcome))
+    made.append(answer_to("Does it predict worse than in its development?", TRANSPORT, transport))
     calibrated = calibration_sentence(run, main)
     if calibrated is not None:
         made.append(calibrated)
