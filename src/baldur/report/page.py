@@ -143,7 +143,7 @@ def render(page: Page) -> str:
         "tripod": bool(page.tripod),
     }
     tags = page.tables["features"].tags if "features" in page.tables else []
-    text: str = template("page.html.j2").render(
+    text: str = template("page.html.j2", html=True).render(
         page=page,
         figures=figures,
         sections={i: n for i, n in _SECTIONS.items() if there.get(i, True)},
@@ -168,22 +168,15 @@ def render(page: Page) -> str:
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
-def template(name: str, **filters: Callable[[str], str]) -> Any:
-    """Return a template; filters get a text and return HTML.
-
-    In one of plain text, what is not known is empty.
-    """
+def template(name: str, *, html: bool = False, **filters: Callable[..., Any]) -> Any:
+    """Return a template of HTML, or of plain text, where what is not known is empty."""
     jinja = import_extra("jinja2", "report", "A report")
-    html = name.endswith(".html.j2")
     environment = jinja.Environment(
         autoescape=html, undefined=jinja.StrictUndefined if html else jinja.Undefined,
-        trim_blocks=html, lstrip_blocks=True,
+        trim_blocks=True, lstrip_blocks=True, loader=jinja.FunctionLoader(asset),
     )  # fmt: skip
-    environment.filters.update(short=short, distinct=distinct, listed=listed)
-    safe = import_extra("markupsafe", "report", "A report").Markup
-    for key, made in filters.items():
-        environment.filters[key] = lambda text, made=made: safe(made(str(text)))
-    return environment.from_string(asset(name))
+    environment.filters.update(short=short, distinct=distinct, listed=listed, **filters)
+    return environment.get_template(name)
 
 
 def _names(codes: list[str]) -> str:
