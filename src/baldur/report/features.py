@@ -13,7 +13,6 @@ from baldur.estimators.summary import BOTH, uncertain_weights
 from baldur.evaluation.results import Results
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
-    Cell,
     Column,
     Table,
     count,
@@ -56,14 +55,14 @@ def feature_table(run: Results | None, main: str | None, model: FittedModel | No
         (True, Column("Weight per s.d.", ("weight", "lower", "upper"), _weight,
                       "of the fit on all people; else mean over folds")),
         ("inclusion_probability" in summary,
-         Column("Inclusion probability", "inclusion_probability", Cell.probability,
+         Column("Inclusion probability", "inclusion_probability", probability,
                 "that the weight is not zero")),
         ("credible_set" in summary,
          Column("Credible set", "credible_set",
                 help="correlated features that are interchangeable with it")),
-        (compared, Column("In folds", "frequency", Cell.share,
+        (compared, Column("In folds", "frequency", percent,
                           "share of the outer folds that select it")),
-        (compared, Column("Sign agreement", "sign_agreement", Cell.share,
+        (compared, Column("Sign agreement", "sign_agreement", percent,
                           "share of these folds with the more frequent sign")),
     ]  # fmt: skip
     notes = []
@@ -80,10 +79,8 @@ def feature_table(run: Results | None, main: str | None, model: FittedModel | No
     return make_table("features", "Selected features", shown, wanted, note, ["model", "view"])
 
 
-def _weight(value: float, low: float, high: float) -> Cell:
-    if np.isfinite(low):
-        return Cell.interval(value, low, high)
-    return Cell.number(value, small=True)
+def _weight(value: float, low: float, high: float) -> str:
+    return estimate(value, low, high) if np.isfinite(low) else number(value, small=True)
 
 
 def _of_folds(run: Results | None, main: str | None) -> pd.DataFrame:

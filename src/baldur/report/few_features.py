@@ -38,6 +38,7 @@ from baldur.report.formatting import (
     number,
     percent,
     spread,
+    whole,
 )
 from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, answer_to
 
@@ -250,10 +251,10 @@ def few_table_of_run(run: Results, main: str | None) -> Table:
         heading = METRICS[metric].heading
         inside = heading if heading[1:2].isupper() else heading.lower()
         columns += [
-            Column(heading, ends_of(metric), Cell.interval, "95 % interval"),
+            Column(heading, ends_of(metric), estimate, "95 % interval"),
             Column(
                 f"Difference in {inside}", ends_of(metric, _DIFFERENCE),
-                partial(Cell.interval, digits=3), "from the model as selected, paired",
+                partial(estimate, digits=3), "from the model as selected, paired",
             ),
         ]  # fmt: skip
     columns.append(Column("Which features", "names", help="with the share of folds that have them"))
@@ -274,8 +275,7 @@ def few_table_of_run(run: Results, main: str | None) -> Table:
 
 def _limit_cell(limit: str, row: Mapping[Any, Any]) -> Cell:
     if limit != AS_SELECTED:
-        known = limit.isdigit()
-        return Cell(count(limit, "feature"), float(limit)) if known else Cell.name(limit)
+        return Cell(count(limit, "feature"), float(limit)) if limit.isdigit() else Cell(limit)
     low, high = float(row["features_min"]), float(row["features_max"])
     counts = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
     return Cell("as selected", float("1e9"), counts)
@@ -293,10 +293,10 @@ def few_table_of_model(model: FittedModel) -> Table:
     """Return the table of the inner folds of one fit, empty for a model without submodels."""
     path = few_features_table(model.inner) if model.inner is not None else pd.DataFrame()
     columns = [
-        Column("Features", "n_features", Cell.whole),
+        Column("Features", "n_features", whole),
         _score_column(path),
         Column(
-            "Loss", _LOSS, Cell.interval,
+            "Loss", _LOSS, estimate,
             "95 % interval; minus the log of the predictive density or probability",
         ),
         Column("Which features enter", "enters"),
@@ -321,9 +321,9 @@ def cost_table(model: FittedModel) -> Table:
     columns = [
         Column("Cost so far", "cost", _cost),
         Column("Ordered", "ordered"),
-        Column("Features", "n_features", Cell.whole),
+        Column("Features", "n_features", whole),
         _score_column(path),
-        Column("Loss", _LOSS, Cell.interval, "95 % interval"),
+        Column("Loss", _LOSS, estimate, "95 % interval"),
     ]
     rows = []
     for row in path.to_dict("records"):
@@ -341,8 +341,8 @@ def _score_column(path: pd.DataFrame) -> Column:
     """Return the column of the score that a path has: R² of numbers, AUC of classes."""
     metric = "r2" if "r2" in path else "auc"
     ends = (metric, f"{metric}_lower", f"{metric}_upper")
-    return Column(METRICS[metric].heading, ends, Cell.interval, "95 % interval")
+    return Column(METRICS[metric].heading, ends, estimate, "95 % interval")
 
 
-def _cost(value: Any) -> Cell:
-    return Cell(number(value).removesuffix(".00"), float(value))
+def _cost(value: Any) -> str:
+    return number(value).removesuffix(".00")

@@ -42,18 +42,20 @@ from baldur.report.features import factors_of, feature_table, view_cards
 from baldur.report.few_features import cost_table, few_table_of_model, few_table_of_run
 from baldur.report.fitted import FittedModel, calculator_of
 from baldur.report.formatting import (
-    Cell,
     Column,
     Table,
     count,
     distinct,
     ends_of,
+    estimate,
     listed,
     make_table,
     named,
+    percent,
     plain,
     short,
     spread,
+    whole,
 )
 from baldur.report.methods import (
     about_run,
@@ -219,7 +221,7 @@ def _settings_of_model(model: FittedModel, inner: Any) -> list[tuple[str, str]]:
 
 
 def _counts(model: FittedModel) -> Table:
-    columns = [Column("Outcome", "outcome"), Column("People", "people", Cell.whole)]
+    columns = [Column("Outcome", "outcome"), Column("People", "people", whole)]
     caption = "People passed with the model, by outcome"
     counts: list[int] = []
     if model.y is not None and model.classes and np.ndim(model.y) == 2:
@@ -350,9 +352,9 @@ def _answer(run: Results, main: str | None, outcomes: list[OutcomeSection]) -> l
 def _outcome_counts(run: Results) -> Table:
     columns = [
         Column("Outcome", "outcome"),
-        Column("Yes", "yes", Cell.whole),
-        Column("No", "no", Cell.whole),
-        Column("Share", "share", Cell.share),
+        Column("Yes", "yes", whole),
+        Column("No", "no", whole),
+        Column("Share", "share", percent),
     ]
     rows = []
     for name, one in run.outcomes.items():
@@ -372,7 +374,7 @@ def _by_outcome(run: Results) -> Table:
     models = [m for m in run.record.get("models", []) if m in set(frame["model"])]
     rows = spread(frame[frame["metric"].astype(str) == metric], ["outcome"], "model")
     columns = [Column("Outcome", "outcome")]
-    columns += [Column(short(m), ends_of(m), Cell.interval) for m in models]
+    columns += [Column(short(m), ends_of(m), estimate) for m in models]
     note = (
         f"{METRICS[metric].heading} on pooled held-out predictions. The interval of the mean comes "
         "from resamples of people with all their outcomes."

@@ -25,6 +25,7 @@ from baldur.report.checks import (
     made_of_run,
 )
 from baldur.report.formatting import (
+    ENDS,
     Cell,
     Column,
     Table,
@@ -33,7 +34,10 @@ from baldur.report.formatting import (
     make_table,
     named,
     number,
+    percent,
     short,
+    sort_key,
+    whole,
 )
 from baldur.report.methods import methods_of_run
 from baldur.report.page import Page
@@ -188,10 +192,10 @@ def _figure_table(run: Results, main: str) -> Table:
         {"measure": name, "new": _cell(new), "old": _cell(interval_of(before, metric=metric))}
         for name, (new, metric) in figures.items()
     ]
-    columns = [Column("Measure", "measure"), Column("New cohort", "new", Cell.number)]
+    columns = [Column("Measure", "measure"), Column("New cohort", "new", number)]
     if old:
         of = "cross-validation of the study"
-        columns.append(Column("Development", "old", Cell.number, of))
+        columns.append(Column("Development", "old", number, of))
     note = (
         ""
         if old
@@ -203,25 +207,25 @@ def _figure_table(run: Results, main: str) -> Table:
 
 
 def _cell(value: Interval) -> Cell:
-    return Cell.interval(value.estimate, value.low, value.high)
+    return Column("", ENDS).cell(vars(value))
 
 
 _DRIFT = [
     Column("View", "view"),
-    Column("Median shift", "mean_shift", Cell.number, "in training s.d."),
-    Column("Spread", "spread_ratio", Cell.number, "s.d. as a multiple of that in training"),
-    Column("Outside range", "outside", partial(Cell.share, digits=1), "share of cells"),
-    Column("Shifted columns", "shifted", Cell.number),
+    Column("Median shift", "mean_shift", number, "in training s.d."),
+    Column("Spread", "spread_ratio", number, "s.d. as a multiple of that in training"),
+    Column("Outside range", "outside", partial(percent, digits=1), "share of cells"),
+    Column("Shifted columns", "shifted", number),
     Column("Most shifted", "most"),
-    Column("Samples without it", "absent", Cell.share),
+    Column("Samples without it", "absent", percent),
 ]
 
 
 def _drift_table(run: Results) -> Table:
     rows = run.table("shift_views").to_dict("records")
     for row in rows:
-        far, features = Cell.whole(row["far"]), Cell.whole(row["features"])
-        row["shifted"] = Cell(f"{far.text} of {features.text}", far.sort)
+        far = f"{whole(row['far'])} of {whole(row['features'])}"
+        row["shifted"] = Cell(far, sort_key(row["far"]))
         shift = f"{short(row['worst'], 40)} ({number(row['worst_shift'], sign=True)})"
         row["most"] = shift if np.isfinite(row["worst_shift"]) else "no feature used"
     caption = "Predictors of the new cohort compared with training"
@@ -233,9 +237,9 @@ def _recalibration_table(run: Results) -> Table:
     metrics = [m for m in ("log_loss", "brier", "auc") if m in run.record["metrics"]]
     columns = [
         Column("Version", "version"),
-        Column("Intercept", "intercept", Cell.number),
-        Column("Slope", "slope", Cell.number),
-        *(Column(METRICS[m].heading, m, Cell.number) for m in metrics),
+        Column("Intercept", "intercept", number),
+        Column("Slope", "slope", number),
+        *(Column(METRICS[m].heading, m, number) for m in metrics),
     ]
     rows = []
     for row in frame.to_dict("records"):
