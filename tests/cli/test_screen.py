@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from baldur.cli.screen import Screen, screen_table
+from baldur.cli.screen import Screen
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.results import Results
@@ -24,10 +24,7 @@ def shown(results):
     stream = io.StringIO()
     screen = Screen()
     screen.out = screen.notice = Console(file=stream, width=200)
-    for part in screen_table(results, 200):
-        screen.result(part)
-    screen.paired(results)
-    screen.outcomes(results)
+    screen.study(results)
     return stream.getvalue()
 
 

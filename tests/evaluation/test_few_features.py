@@ -55,11 +55,11 @@ def test_it_is_the_submodel_of_every_outer_fit(made):
     for limit, few in fit.few.items():
         small = model.submodel(limit)
         columns = np.flatnonzero(np.concatenate(list(small.selected_features_.values())))
-        np.testing.assert_array_equal(few.columns, columns)
+        np.testing.assert_array_equal(few["columns"], columns)
         assert len(columns) == limit
-        assert_allclose(few.label, small.predict(sim.data[fold.test]))
+        assert_allclose(few["label"], small.predict(sim.data[fold.test]))
         if kind is BaldurClassifier:
-            assert_allclose(few.proba, small.predict_proba(sim.data[fold.test]))
+            assert_allclose(few["proba"], small.predict_proba(sim.data[fold.test]))
 
 
 def test_figures_follow_from_the_stored_predictions(made):
@@ -69,11 +69,11 @@ def test_figures_follow_from_the_stored_predictions(made):
         few = [f.few[int(limit)] for f in result.fits["BALDUR"]]
         truth = np.concatenate([result.truth[f.test] for f in result.fits["BALDUR"]])
         if kind is BaldurRegressor:
-            got = np.concatenate([one.label for one in few])
+            got = np.concatenate([one["label"] for one in few])
             assert_allclose(table.loc[(limit, "r2"), "estimate"], r2_score(truth, got))
             assert_allclose(table.loc[(limit, "rmse"), "chance"], truth.std())
         else:
-            got = np.concatenate([one.proba for one in few])
+            got = np.concatenate([one["proba"] for one in few])
             assert_allclose(table.loc[(limit, "log_loss"), "estimate"], log_loss(truth, got))
             share = np.bincount(truth) / len(truth)
             chance = table.loc[(limit, "log_loss"), "chance"]
@@ -104,7 +104,7 @@ def test_names_and_shares(made):
         assert part["folds"].is_monotonic_decreasing
         assert_allclose(part["share"], part["folds"] / 3)
     fit = result.fits["BALDUR"][0]
-    column = int(fit.few[1].columns[0])
+    column = int(fit.few[1]["columns"][0])
     view, place = ("clinic", column) if column < 6 else ("genes", column - 6)
     first = names[(names["limit"] == "1") & (names["view"] == view)]
     assert result.data.view(view).feature_names[place] in set(first["feature"])
@@ -141,7 +141,7 @@ def test_several_labels_have_a_table_each():
         table = one.few_features().set_index(["limit", "metric"])
         fits = one.fits["BALDUR"]
         truth = np.concatenate([Y[f.test, column] for f in fits])
-        p = np.concatenate([f.few[2].proba[:, 1] for f in fits])
+        p = np.concatenate([f.few[2]["proba"][:, 1] for f in fits])
         assert_allclose(table.loc[("2", "log_loss"), "estimate"], log_loss(truth, p))
-        used.append(np.concatenate([f.few[2].columns for f in fits]))
+        used.append(np.concatenate([f.few[2]["columns"] for f in fits]))
     np.testing.assert_array_equal(*used)  # one joint fit has the same features for all labels

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from baldur.core.escape import (
     check_names,
+    csv_text,
     escape_cell,
     has_control,
     latex,
@@ -19,8 +20,8 @@ from baldur.core.escape import (
     one_line,
     printable,
     unescape_cell,
+    unescape_frame,
 )
-from baldur.core.spreadsheet import csv_text, unescape_frame
 from baldur.evaluation.formatting import format_table
 from baldur.exceptions import InputError
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from baldur.cli.screen import Screen, screen_table
+from baldur.cli.screen import Screen
 from baldur.core.escape import printable
 from baldur.exceptions import InputError
 
@@ -25,6 +25,21 @@ Data = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
+Results = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="Folder for the results; by default the one named in the study file."
+    ),
+]
+ModelFolder = Annotated[Path, typer.Argument(help="Model folder, from baldur fit.")]
+Missing = Annotated[
+    str, typer.Option(help="What to do if a file lacks columns of the model: 'error' or 'impute'.")
+]
+
+# A scheduler that has ended does not answer when the connection is closed.
+_SECONDS_TO_PART = 5
+_FEWEST_TO_COMPARE = 20
+_RESUME = "Finished jobs are kept; the same command continues."
 
 
 @contextmanager
@@ -43,19 +58,10 @@ def check_jobs(jobs: int) -> None:
         raise InputError(f"--jobs must be a positive number or -1, but got {jobs}.")
 
 
-# A scheduler that has ended does not answer when the connection is closed.
-_SECONDS_TO_PART = 5
-
-
 def evaluate(
     study_file: StudyFile,
     jobs: Jobs = 1,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Folder for the results; by default the one named in the study file."
-        ),
-    ] = None,
+    out: Results = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Run all jobs again, also those that are finished.")
     ] = False,
@@ -111,10 +117,14 @@ def evaluate(
         _check(config, jobs, strict, screen)
         return
     with _cluster(scheduler) as client:
-        _evaluate(
-            config, screen, report, n_jobs=jobs, output=out, fresh=fresh, strict=strict,
-            shard=shard, client=client,
+        done = _run(
+            config, screen, n_jobs=jobs, output=out, fresh=fresh, strict=strict, shard=shard,
+            client=client,
         )  # fmt: skip
+        if report:
+            _write_page(done, screen)
+    if done.results.record["failures"]:
+        raise typer.Exit(1)
 
 
 def _check(config: Any, jobs: int, strict: bool, screen: Screen) -> None:
@@ -155,44 +165,26 @@ def _cluster(address: str | None) -> Iterator[Any]:
         logging.disable(logging.NOTSET)
 
 
-def _evaluate(config: Any, screen: Screen, report: bool = True, **keywords: Any) -> Any:
+def _run(config: Any, screen: Screen, **keywords: Any) -> Any:
     """Run a study, show its table and return it as `EvaluatedStudy`."""
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 
-    kept = "Finished jobs are kept; the same command continues."
+    on_check = None if screen.quiet else screen.check
     try:
-        with stoppable(kept), screen.progress() as on_progress:
-            done = evaluate_study(
-                config,
-                progress=on_progress,
-                on_check=None if screen.quiet else screen.check,
-                **keywords,
-            )
+        with stoppable(_RESUME), screen.progress() as on_progress:
+            done = evaluate_study(config, progress=on_progress, on_check=on_check, **keywords)
     except UnfinishedError as error:
         screen.result(str(error))
         for model, reason in error.failures.items():
             screen.result(f"{model} failed: {reason}")
         raise typer.Exit(1 if error.failures else 0) from None
-    results = done.results
-    if results.outcomes:
-        screen.result(f"Mean over {len(results.outcomes)} outcomes:")
-    for part in screen_table(results, screen.out.width if screen.out.is_terminal else None):
-        screen.result(part)
-    screen.paired(results)
-    if results.outcomes:
-        screen.outcomes(results)
-    if results.added is not None:  # each of several outcomes has its own
-        screen.say(results.added.summary())
+    screen.study(done.results)
     screen.result(f"Results: {done.folder}")
-    if report:
-        _report_results(done, screen)
-    if results.record["failures"]:
-        raise typer.Exit(1)
     return done
 
 
-def _report_results(done: Any, screen: Screen, model: Any = None) -> None:
+def _write_page(done: Any, screen: Screen, model: Any = None) -> None:
     """Write the report page of new results."""
     from baldur.report import report_study
 
@@ -268,13 +260,15 @@ def demo(
     screen.say(f"Study: {file}")
     check_jobs(jobs)
     config = load_study(file)
-    done = _evaluate(config, screen, report=False, n_jobs=jobs)
+    done = _run(config, screen, n_jobs=jobs)
+    if done.results.record["failures"]:
+        raise typer.Exit(1)
     with stoppable("The table is done."), screen.busy("Fitting BALDUR on all rows"):
         saved, _ = fit_study(config, "BALDUR", n_jobs=jobs)
     model = save(saved, out / "model", overwrite=True)
     screen.result(f"\nBALDUR on all {saved.details['samples']} rows: {summary_of(saved)}\n")
     screen.result(f"Model: {model}")
-    _report_results(done, screen, saved)
+    _write_page(done, screen, saved)
     screen.say(f"Run it again, or change it and run:  baldur evaluate {file}")
 
 
@@ -317,8 +311,7 @@ def reproduce(
 
     check_jobs(jobs)
     screen = Screen(quiet)
-    kept = "Finished jobs are kept; the same command continues."
-    with stoppable(kept), screen.progress() as on_progress:
+    with stoppable(_RESUME), screen.progress() as on_progress:
         done = reproduction.reproduce(
             study,
             out or Path(f"reproduction-{study}"),
@@ -334,13 +327,6 @@ def reproduce(
     screen.result(f"Page: {done.page} (Markdown: {done.markdown})")
     if done.study.result.failures:
         raise typer.Exit(1)
-
-
-_FEWEST_TO_COMPARE = 20
-
-Missing = Annotated[
-    str, typer.Option(help="What to do if a file lacks columns of the model: 'error' or 'impute'.")
-]
 
 
 def fit(
@@ -359,8 +345,8 @@ def fit(
 ) -> None:
     """Train one model of a study on all rows and save it as a folder."""
     from baldur.core.atomic_io import check_writable, make_folder, write_atomically
+    from baldur.core.escape import csv_text
     from baldur.core.model_catalog import SAVED_MODELS
-    from baldur.core.spreadsheet import csv_text
     from baldur.saving import save
     from baldur.saving.folder import read_manifest
     from baldur.study import fit_study, load_study
@@ -396,7 +382,7 @@ def fit(
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit.")],
+    model: ModelFolder,
     study_file: StudyFile,
     out: Annotated[Path, typer.Option("--out", help="CSV file to write; - for the screen.")],
     missing: Missing = "error",
@@ -419,7 +405,7 @@ def predict(
     may be missing for some or all samples. Nothing in a model folder is executed.
     """
     from baldur.core.atomic_io import write_atomically
-    from baldur.core.spreadsheet import csv_text
+    from baldur.core.escape import csv_text
     from baldur.evaluation.validation import drift_notes, predictor_shift
     from baldur.saving import load
     from baldur.study import load_study
@@ -456,14 +442,9 @@ def predict(
 
 
 def validate(
-    model: Annotated[Path, typer.Argument(help="Model folder, from baldur fit.")],
+    model: ModelFolder,
     study_file: StudyFile,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Folder for the results; by default the one named in the study file."
-        ),
-    ] = None,
+    out: Results = None,
     missing: Missing = "error",
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Replace existing results in the folder.")

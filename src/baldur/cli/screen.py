@@ -129,7 +129,19 @@ class Screen:
 
         return show
 
-    def outcomes(self, results: Results) -> None:
+    def study(self, results: Results) -> None:
+        """Print the table of a study, and how its models compare."""
+        if results.outcomes:
+            self.result(f"Mean over {len(results.outcomes)} outcomes:")
+        for part in screen_table(results, self.out.width if self.out.is_terminal else None):
+            self.result(part)
+        self._paired(results)
+        if results.outcomes:
+            self._outcomes(results)
+        if results.added is not None:  # each of several outcomes has its own
+            self.say(results.added.summary())
+
+    def _outcomes(self, results: Results) -> None:
         """Print the metric that settings were selected by, for every outcome and model."""
         from baldur.evaluation import METRICS
 
@@ -144,7 +156,7 @@ class Screen:
             ]
             self.result(f"  {outcome}: {'; '.join(cells)}")
 
-    def paired(self, results: Results) -> None:
+    def _paired(self, results: Results) -> None:
         """Print how the best model compares with the others."""
         from baldur.evaluation import METRICS
 

@@ -8,11 +8,15 @@ form has its own function here. CSV is escaped without loss: `unescape_cell` is 
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baldur.exceptions import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Control characters (C0, DEL, C1), line and paragraph separators, and the marks that reverse the
 # direction of text: all can make what is shown differ from what is there. Lone surrogates cannot be
@@ -103,6 +107,41 @@ def unescape_cell(value: Any) -> Any:
 
 def _is_formula(text: str) -> bool:
     return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """Return a table as CSV in which no cell and no heading is a formula."""
+    made = _changed(frame, escape_cell)
+    text = made.to_csv(index=False, lineterminator="\n")
+    if "\r" in text:
+        # pandas leaves a lone carriage return without quotes, and readers take it for a new row.
+        text = made.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    return text
+
+
+def unescape_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table read from a file of `csv_text` as it was before."""
+    return _changed(frame, unescape_cell)
+
+
+def _changed(frame: pd.DataFrame, change: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    headings = [change(name) for name in frame.columns]
+    texts = [
+        j
+        for j, dtype in enumerate(frame.dtypes)
+        if not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype))
+    ]
+    made = {}
+    for j in texts:
+        column = frame.iloc[:, j]
+        if any(change(cell) is not cell for cell in column.unique()):
+            made[j] = column.map(change)
+    if made:
+        columns = [made.get(j, frame.iloc[:, j]) for j in range(frame.shape[1])]
+        frame = pd.concat(columns, axis=1)
+    return frame.set_axis(headings, axis=1)
 
 
 def latex(text: str) -> str:

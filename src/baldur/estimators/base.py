@@ -31,7 +31,6 @@ from baldur.estimators.summary import Summary, output_names, results_html, summa
 from baldur.exceptions import InputError, NotConvergedWarning
 from baldur.inference.predictive import Task
 from baldur.inference.selection import CONFIDENT
-from baldur.inference.submodels import column_masks
 from baldur.preparation import preparation_for
 from baldur.views.container import MultiView
 from baldur.views.estimator_input import input_columns, open_views
@@ -237,7 +236,7 @@ class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
         made.n_features = asked
         made.preparation_ = copy.copy(made.preparation_)
         made.preparation_.scaling_ = copy.copy(made.preparation_.scaling_)
-        made._set_predictor(submodel.predictor, column_masks(submodel))
+        made._set_predictor(submodel.predictor, submodel.masks)
         if record is not None:
             path = pd.concat([path, fit.path_frame([record])], ignore_index=True)
         selected = [row == submodel.row for row in range(len(path))]

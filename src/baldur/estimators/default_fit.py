@@ -326,7 +326,8 @@ class DefaultFit:
                 f"submodel({asked}): the submodel path of this fit begins with {seen}, fewer than "
                 f"were asked for. Ask for at most so many, or fit again with n_features={asked}."
             )
-        return stored.submodel(most, row)
+        submodel, _, record = stored.submodel(most, row)
+        return submodel, record
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without cells of training samples that only `submodel` needs."""

@@ -38,11 +38,10 @@ if TYPE_CHECKING:
     )
     from baldur.evaluation.metrics import METRICS
     from baldur.evaluation.models import Model, SideBySide, known_models, make_model
-    from baldur.evaluation.nested import added_value, nested_cv
+    from baldur.evaluation.nested import added_value, learning_curve, nested_cv
     from baldur.evaluation.result import NestedResult
     from baldur.evaluation.run import Progress
     from baldur.evaluation.selected_features import Stability
-    from baldur.evaluation.training_sizes import learning_curve
     from baldur.evaluation.validation import batch_drift
     from baldur.evaluation.view_additions import AddedValue
 
@@ -55,10 +54,9 @@ __getattr__, __dir__ = lazy_names(
             "evaluate_predictions learning_curves metric_differences metric_intervals "
             "net_benefit subgroup_measures threshold_measures"
         ),
-        "training_sizes": "learning_curve",
         "metrics": "METRICS",
         "models": "Model SideBySide known_models make_model",
-        "nested": "added_value nested_cv",
+        "nested": "added_value learning_curve nested_cv",
         "result": "NestedResult",
         "run": "Progress",
         "selected_features": "Stability",

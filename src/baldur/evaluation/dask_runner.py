@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from itertools import islice
@@ -20,6 +20,7 @@ from uuid import uuid4
 from baldur.core.atomic_io import make_folder
 from baldur.evaluation.job_store import JobStore, Outcome, libraries
 from baldur.evaluation.jobs import Job, run_job
+from baldur.evaluation.run import Finished, Runner
 from baldur.evaluation.shared_data import SharedData, unpack_data
 from baldur.exceptions import InputError, MissingExtraError, StudyError
 from baldur.views import MultiView
@@ -58,7 +59,7 @@ def connect(address: str, timeout: float = 20.0) -> Any:
         ) from error
 
 
-class DaskRunner:
+class DaskRunner(Runner):
     """Jobs on the workers of a Dask client."""
 
     def __init__(self, client: Any) -> None:
@@ -79,14 +80,8 @@ class DaskRunner:
         """Number of workers at present; each runs one job at a time."""
         return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
 
-    def run(
-        self,
-        jobs: list[Job],
-        shared: SharedData,
-        store: JobStore,
-        on_done: Callable[[Job, Outcome], None],
-    ) -> None:
-        """Run the jobs; see `Runner.run`."""
+    def run(self, jobs: list[Job], shared: SharedData, store: JobStore) -> Finished:
+        """Run the jobs in any order, and store each result at once."""
         if not jobs:
             return
         waiting = iter(jobs)
@@ -103,7 +98,7 @@ class DaskRunner:
                 for future in done:
                     key, outcome = future.result()
                     store.save(key, outcome)
-                    on_done(by_key[key], outcome)
+                    yield by_key[key], outcome
                     for job in islice(waiting, 1):
                         done.add(submit(job))
             finally:

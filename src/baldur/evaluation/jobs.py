@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
@@ -23,6 +22,7 @@ from baldur.evaluation.fitted_model import by_class, read_selection, weights_of
 from baldur.evaluation.job_store import JobStore, Outcome
 from baldur.evaluation.metrics import METRICS, Predicted, score
 from baldur.evaluation.models import Model, fit_with_groups
+from baldur.evaluation.selected_features import SelectedFeatures
 from baldur.evaluation.splits import Fold
 from baldur.exceptions import InputError, NoSignalWarning, StudyError
 from baldur.views import MultiView
@@ -127,15 +127,6 @@ def one_label(predicted: dict[str, np.ndarray], column: int) -> dict[str, np.nda
     return {"label": predicted["label"][:, column], "proba": np.column_stack([1.0 - p, p])}
 
 
-@dataclass(frozen=True)
-class FewFeatures:
-    """Predictions of a submodel for the test rows of one fold."""
-
-    label: np.ndarray  # label, proba: As in `OuterFit`
-    proba: np.ndarray | None
-    columns: np.ndarray  # Its features, counted over all views side by side
-
-
 def _predict_submodels(
     estimator: Any, training: MultiView, test: MultiView, n_classes: int
 ) -> dict[str, np.ndarray]:
@@ -156,19 +147,6 @@ def _predict_submodels(
         parts = [index + starts[view] for view, index in read_selection(small, training).items()]
         arrays[f"few{limit}_columns"] = np.concatenate(parts).astype(np.int64)
     return arrays
-
-
-def read_submodels(arrays: dict[str, np.ndarray]) -> dict[int, FewFeatures]:
-    """Return the submodels of a job result by their largest number of features."""
-    return {
-        limit: FewFeatures(
-            arrays[f"few{limit}_label"],
-            arrays.get(f"few{limit}_proba"),
-            arrays[f"few{limit}_columns"],
-        )
-        for limit in FEW
-        if f"few{limit}_label" in arrays
-    }
 
 
 def _mean_score(metric: str, truth: np.ndarray, predicted: dict[str, np.ndarray], k: int) -> float:
@@ -303,6 +281,81 @@ def _first_line(text: str) -> str:
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 3] + "..."
 
 
+@dataclass
+class OuterFit:
+    """One model on one outer fold: its setting, predictions and selected features.
+
+    With `scaled` the probabilities come from decision scores by Platt scaling. `few` has label,
+    proba and columns (counted over all views side by side) of the submodels by their largest number
+    of features. The arrays of a fit to a label matrix have a column for each label, and
+    `one_outcome` gives the fit of one of them.
+    """
+
+    repeat: int
+    fold: int
+    test: np.ndarray
+    setting: dict[str, Any]
+    seconds: float
+    label: np.ndarray
+    proba: np.ndarray | None = None
+    margin: np.ndarray | None = None
+    scaled: bool = False
+    selected: dict[str, SelectedFeatures] = field(default_factory=dict)
+    harmonisation: list[dict[str, Any]] = field(default_factory=list)
+    few: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)
+
+    @classmethod
+    def from_outcome(cls, job: Job, outcome: Outcome) -> OuterFit:
+        """Return the fit of a finished job."""
+        arrays = outcome.arrays
+        return cls(
+            repeat=job.task.fold.repeat,
+            fold=job.task.fold.number,
+            test=job.splits[0][1],
+            setting=without_prefix(job.setting),
+            seconds=float(outcome.facts["seconds"]),
+            label=arrays["label"],
+            proba=arrays.get("proba"),
+            margin=arrays.get("margin"),
+            scaled=bool(outcome.facts.get("platt", False)),
+            selected={
+                view: SelectedFeatures(
+                    arrays[f"index{i}"],
+                    arrays.get(f"weight{i}"),
+                    arrays.get(f"raw{i}"),
+                    outcome.facts["variance"][i],
+                )
+                for i, view in enumerate(outcome.facts["views"])
+            },
+            harmonisation=outcome.facts.get("harmonisation", []),
+            few={
+                limit: {
+                    name.removeprefix(f"few{limit}_"): array
+                    for name, array in arrays.items()
+                    if name.startswith(f"few{limit}_")
+                }
+                for limit in FEW
+                if f"few{limit}_label" in arrays
+            },
+        )
+
+    def one_outcome(self, column: int) -> OuterFit:
+        """Return the fit of one label, out of that of a label matrix."""
+        both = one_label({"label": self.label, "proba": np.asarray(self.proba)}, column)
+        selected = {view: chosen.one_output(column) for view, chosen in self.selected.items()}
+        few = {limit: {**small, **one_label(small, column)} for limit, small in self.few.items()}
+        return replace(self, label=both["label"], proba=both["proba"], selected=selected, few=few)
+
+    def score(
+        self, metric: str, y: np.ndarray, n_classes: int, chosen: np.ndarray | None = None
+    ) -> float:
+        """Return one metric on the test rows of this fold, or on the chosen ones among them."""
+        predicted = Predicted(y[self.test], self.label, self.proba, self.margin, n_classes)
+        if chosen is not None:
+            predicted = predicted.take(chosen[self.test])
+        return score(metric, predicted) if len(predicted.truth) else np.nan
+
+
 def permute_labels(
     y: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator
 ) -> np.ndarray:
@@ -367,35 +420,3 @@ def without_prefix(setting: Mapping[str, Any]) -> dict[str, Any]:
     while any(k.startswith("estimator__") for k in setting):
         setting = {k.removeprefix("estimator__"): v for k, v in setting.items()}
     return dict(setting)
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Part `number` (from 1) of `count` parts of the work, for job arrays that share a folder."""
-
-    number: int
-    count: int
-
-    @classmethod
-    def of(cls, text: str) -> Shard:
-        """Read a shard that is written like "3/20"."""
-        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(text))
-        number, count = (int(match[1]), int(match[2])) if match else (0, 0)
-        if not 1 <= number <= count:
-            raise InputError(
-                "a shard must be written like 3/20, with the number from 1 to the count, but got "
-                f"{text!r}; an array job counts from 1 with --array=1-20."
-            )
-        return cls(number, count)
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.count}"
-
-    def part_of(self, tasks: Sequence[Task]) -> list[Task]:
-        """Return the tasks of this shard; every task belongs to exactly one shard.
-
-        All settings of one model on one fold stay together with the fit that needs the best of
-        them, so no part waits for another. Tasks are ordered by model, so that the tasks of a slow
-        model are spread over the parts.
-        """
-        return list(tasks[self.number - 1 :: self.count])

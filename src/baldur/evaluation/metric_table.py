@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from baldur.core.spreadsheet import unescape_frame
+from baldur.core.escape import unescape_frame
 from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.evaluation.clinical.held_out import (
@@ -21,7 +21,7 @@ from baldur.evaluation.clinical.held_out import (
     scale_of,
 )
 from baldur.evaluation.clinical.metric_intervals import metric_intervals
-from baldur.evaluation.metrics import METRICS, score
+from baldur.evaluation.metrics import METRICS, default_metrics, score
 from baldur.evaluation.selected_features import percent_selected
 
 FEATURES = "features_percent"
@@ -32,7 +32,6 @@ POOLED = ("pooled", "low", "high")
 # A row is marked when it is at chance because nearly all rows get one class.
 _CHANCE_MARGIN = 0.02
 _ONE_CLASS = 0.9
-_NOTHING = (float("nan"),) * 3
 
 
 def fold_scores(
@@ -73,22 +72,22 @@ def build_table(
     for model in models:
         folds = scores[scores["model"] == model]
         row: dict[str, object] = {"model": model}
-        on_scores = []
+        before, after = (notes or {}).get(model, ("", ""))
+        row_notes = [before]
         for column in (*metrics, FEATURES):
             values = folds[column].to_numpy(dtype=float)
             known = values[np.isfinite(values)]
-            row[column] = float(known.mean()) if len(known) else float("nan")
-            row[f"{column}_sd"] = float(known.std(ddof=1)) if len(known) > 1 else float("nan")
+            row[column] = float(known.mean()) if len(known) else np.nan
+            row[f"{column}_sd"] = float(known.std(ddof=1)) if len(known) > 1 else np.nan
             if column == FEATURES:
                 continue
             if 0 < len(known) < len(values):
                 heading = METRICS[column].heading
-                on_scores.append(f"{heading} over {len(known)} of {len(values)} folds")
-            for ending, value in zip(POOLED, pooled.get((model, column), _NOTHING), strict=True):
-                row[f"{column}_{ending}"] = value
-        before, after = (notes or {}).get(model, ("", ""))
+                row_notes.append(f"{heading} over {len(known)} of {len(values)} folds")
+            ends = pooled.get((model, column), (np.nan,) * 3)
+            row |= {f"{column}_{end}": value for end, value in zip(POOLED, ends, strict=True)}
         row["folds"] = len(folds)
-        row["note"] = "; ".join(note for note in (before, *on_scores, after) if note)
+        row["note"] = "; ".join(note for note in (*row_notes, after) if note)
         row["failure"] = (failures or {}).get(model, "")
         rows.append(row)
     return pd.DataFrame(rows)
@@ -127,22 +126,10 @@ def _at_chance(predictions: pd.DataFrame, n_classes: int) -> bool:
 
 
 def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.DataFrame:
-    """Compute the table again from the contents of the two result files.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import nested_cv
-    >>> from baldur.evaluation.metric_table import recompute_table
-    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
-    >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2)
-    >>> again = recompute_table(result.predictions, result.selection)
-    >>> again["auc_low"].equals(result.table()["auc_low"])
-    True
-    """
+    """Compute the table again from the contents of ``predictions.csv`` and ``selection.csv``."""
     predictions, selection = unescape_frame(predictions), unescape_frame(selection)
     classes = classes_of(predictions)
-    metrics = [m for m, d in METRICS.items() if d.classification == bool(classes)]
+    metrics = default_metrics(bool(classes))
     return build_table(
         fold_scores(predictions, metrics, classes, selection),
         pooled_intervals(Resampled(predictions, classes), metrics) if len(predictions) else {},
@@ -152,62 +139,42 @@ def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.Da
     )
 
 
-def corrected_error(difference: np.ndarray, test_train_ratio: float) -> float:
-    """Return the standard error of the mean difference, corrected for shared training rows.
+def corrected_t_test(
+    difference: np.ndarray, test_train_ratio: float
+) -> tuple[float, int, float, float]:
+    """Test whether the mean difference of paired fold scores is zero: t, df, p, standard error.
+
+    The standard error is corrected for the training rows that folds share.
 
     Shapes: difference (J,).
-    """
-    j = len(difference)
-    if j < 2:
-        return float("nan")
-    return float(np.sqrt((1 / j + test_train_ratio) * np.var(difference, ddof=1)))
-
-
-def corrected_t_test(difference: np.ndarray, test_train_ratio: float) -> tuple[float, int, float]:
-    """Test whether the mean difference of paired fold scores is zero.
-
-    Shapes: difference (J,).
-
-    Examples
-    --------
-    >>> from baldur.evaluation.metric_table import corrected_t_test
-    >>> difference = [0.02, 0.05, 0.03, 0.06, 0.04]  # AUC of one model minus the other, per fold
-    >>> t, degrees, p = corrected_t_test(difference, test_train_ratio=1 / 4)
-    >>> round(t, 2), degrees, round(p, 3)
-    (3.77, 4, 0.02)
     """
     difference = np.asarray(difference, dtype=float)
-    j = len(difference)
+    j, nan = len(difference), float("nan")
     if j < 2:
-        return float("nan"), max(j - 1, 0), float("nan")
+        return nan, max(j - 1, 0), nan, nan
     mean, variance = float(difference.mean()), float(difference.var(ddof=1))
+    error = float(np.sqrt((1 / j + test_train_ratio) * variance))
     # Equal differences leave a variance of rounding errors only.
     if variance <= (1e-12 * max(1.0, abs(mean))) ** 2:
-        return (
-            (0.0, j - 1, 1.0) if abs(mean) < 1e-12 else (float(np.sign(mean) * np.inf), j - 1, 0.0)
-        )
-    statistic = mean / corrected_error(difference, test_train_ratio)
-    return float(statistic), j - 1, float(2 * stdtr(j - 1, -abs(statistic)))
+        if abs(mean) < 1e-12:
+            return 0.0, j - 1, 1.0, error
+        return float(np.sign(mean) * np.inf), j - 1, 0.0, error
+    statistic = mean / error
+    return statistic, j - 1, float(2 * stdtr(j - 1, -abs(statistic))), error
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
     """Adjust p-values by Holm's step-down rule; NaN stay NaN and do not count.
 
     Shapes: p_values (m,); returns (m,).
-
-    Examples
-    --------
-    >>> from baldur.evaluation.metric_table import holm
-    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
-    [0.03, 0.06, 0.06]
     """
     p = np.asarray(p_values, dtype=float)
-    out = np.full(p.shape, np.nan)
+    adjusted = np.full(p.shape, np.nan)
     known = np.flatnonzero(~np.isnan(p))
     order = known[np.argsort(p[known], kind="stable")]
     factors = np.arange(len(order), 0, -1)
-    out[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
-    return out
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
+    return adjusted
 
 
 def compare_pairs(
@@ -218,28 +185,17 @@ def compare_pairs(
 ) -> pd.DataFrame:
     """Compare every pair of models by the corrected resampled t-test.
 
-    Shapes: scores (J,).
+    Pairs with a model that is `apart` are adjusted for multiple testing on their own.
 
-    Examples
-    --------
-    >>> from baldur.evaluation.metric_table import compare_pairs
-    >>> scores = {"A": [0.82, 0.85, 0.80, 0.84], "B": [0.80, 0.80, 0.77, 0.78],
-    ...           "C": [0.81, 0.78, 0.79, 0.77]}
-    >>> found = compare_pairs(scores, test_train_ratio=1 / 4, metric="auc")
-    >>> found[["model_a", "model_b", "difference", "p_holm"]].round(3)
-      model_a model_b  difference  p_holm
-    0       A       B        0.04   0.160
-    1       A       C        0.04   0.402
-    2       B       C        0.00   1.000
+    Shapes: scores (J,).
     """
     rows = []
     for a, b in combinations(scores, 2):
         difference = np.asarray(scores[a], float) - np.asarray(scores[b], float)
         difference = difference[~np.isnan(difference)]
-        statistic, degrees, p = corrected_t_test(difference, test_train_ratio)
+        t, df, p, error = corrected_t_test(difference, test_train_ratio)
         mean = float(difference.mean()) if len(difference) else float("nan")
-        error = corrected_error(difference, test_train_ratio)
-        rows.append((metric, a, b, mean, error, statistic, degrees, p))
+        rows.append((metric, a, b, mean, error, t, df, p))
     columns = ["metric", "model_a", "model_b", "difference", "standard_error", "t", "df", "p"]
     frame = pd.DataFrame(rows, columns=columns).assign(p_holm=np.nan)
     other = frame["model_a"].isin(apart) | frame["model_b"].isin(apart)
@@ -282,8 +238,7 @@ def permutation_tests(
             rows.append((model, metric, observed, float(by_chance.mean()), len(by_chance), p))
     columns = ["model", "metric", "score", "permuted_mean", "permutations", "p"]
     frame = pd.DataFrame(rows, columns=columns)
-    frame["p_holm"] = holm(frame["p"].to_numpy(dtype=float))
-    return frame
+    return frame.assign(p_holm=holm(frame["p"].to_numpy(dtype=float)))
 
 
 # -- the mean over outcomes --------------------------------------------------------------------

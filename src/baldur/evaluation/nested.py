@@ -1,25 +1,35 @@
-"""nested_cv: settings selected on inner folds, scores on outer folds."""
+"""nested_cv, added_value, learning_curve: settings from inner folds, scores on outer folds."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 
 from baldur.core.threads import one_thread
+from baldur.evaluation.clinical.learning_curves import (
+    learning_curves,
+    minimum_people,
+    minimum_people_regression,
+)
 from baldur.evaluation.design import Comparison, Design, is_label_matrix, open_comparison
 from baldur.evaluation.job_store import JobStore
-from baldur.evaluation.jobs import Shard, seed_of, whole_sample, without_prefix
+from baldur.evaluation.jobs import seed_of, whole_sample, without_prefix
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.result import NestedResult
-from baldur.evaluation.run import LocalRunner, Progress, Runner, run_jobs, search_on_all_rows
+from baldur.evaluation.run import Progress, Runner, run_jobs, search_on_all_rows
 from baldur.evaluation.view_additions import AddedValue
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
+
+SHARES = (0.4, 0.6, 0.8)
+"""Shares of the training people besides all of them."""
 
 
 def nested_cv(
@@ -139,8 +149,7 @@ def run_comparison(
     """Run the nested cross-validation of a comparison with one or several outcomes."""
     if shard is not None and store is None:
         raise InputError("shard needs store, the folder that all shards share.")
-    part = None if shard is None else Shard.of(shard)
-    jobs = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), part, progress)
+    jobs = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), shard, progress)
     return NestedResult(comparison, jobs)
 
 
@@ -176,7 +185,7 @@ def fit_all_rows(
 
 def _runner(n_jobs: int, client: Any = None) -> Runner:
     if client is None:
-        return LocalRunner(int(joblib.effective_n_jobs(n_jobs)))
+        return Runner(int(joblib.effective_n_jobs(n_jobs)))
     # Dask is imported where a client is used, and nowhere else.
     from baldur.evaluation.dask_runner import DaskRunner
 
@@ -240,3 +249,130 @@ def added_value(
         )
     result = nested_cv([model], X, y, baseline_views=baseline, **keywords)
     return result.added_value(thresholds=thresholds, prevalence=prevalence)
+
+
+def learning_curve(
+    models: Any,
+    X: Any,
+    y: Any,
+    *,
+    shares: Sequence[float] = SHARES,
+    full: NestedResult | None = None,
+    **keywords: Any,
+) -> pd.DataFrame:
+    """Score models trained on subsets of the training people.
+
+    The test rows stay what they are. Smaller parts lie within larger ones, hold classes in the same
+    shares and groups whole; settings are chosen anew on inner folds of each part.
+
+    Parameters
+    ----------
+    models, X, y
+        As in `nested_cv`.
+    shares : list of float
+        Shares of the training people; all of them are added.
+    full : NestedResult, optional
+        The comparison with all training people, where it is done already.
+    **keywords
+        As in `nested_cv`. With `store` every job is kept and found again.
+
+    Returns
+    -------
+    DataFrame
+        As `learning_curves` gives it, for the metric settings were selected by.
+
+    Examples
+    --------
+    >>> from baldur.datasets import make_multiview
+    >>> from baldur.evaluation import learning_curve
+    >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
+    >>> models = {"Ridge logistic": {"C": [0.1]}}
+    >>> curve = learning_curve(models, sim.data, sim.target, outer=2, inner=2)
+    >>> curve["people"].tolist()
+    [16.5, 24.5, 32.5, 40.0]
+    """
+    options = {f.name for f in fields(Design)} & set(keywords)
+    design = Design(**{name: keywords.pop(name) for name in options})
+    comparison = open_comparison(design, models, X, y)
+    return run_learning_curve(comparison, shares=shares, full=full, **keywords)
+
+
+def run_learning_curve(
+    comparison: Comparison,
+    *,
+    shares: Sequence[float] = SHARES,
+    full: NestedResult | None = None,
+    **how: Any,
+) -> pd.DataFrame:
+    """Score the models of a comparison on subsets of the training people."""
+    for share in shares:
+        if not 0 < share < 1:
+            raise InputError(f"shares must lie between 0 and 1, but got {share!r}.")
+    if comparison.outcomes:
+        raise InputError("a learning curve is drawn for one outcome; give one column of y.")
+    comparison = replace(comparison, permutations=0)
+    parts = [
+        replace(comparison, plan=replace(comparison.plan, train_share=float(share)))
+        for share in sorted(set(shares))
+    ]
+    results = [run_comparison(part, **how) for part in parts]
+    results.append(full if full is not None else run_comparison(comparison, **how))
+    by_people = {
+        float(np.mean([len(f.train) for f in result.folds])): result.predictions
+        for result in results
+        if len(result.predictions)
+    }
+    with one_thread():
+        return learning_curves(
+            by_people,
+            comparison.metric,
+            classes=[str(c) for c in comparison.classes],
+        )
+
+
+def people_needed(result: NestedResult) -> pd.DataFrame:
+    """Return the closed-form minimum numbers of people for each model of a comparison.
+
+    They are for a regression without penalty that discriminates as well as the model did, on all
+    candidate columns, and on as many as the model selected (which is fewer than it chose from, so
+    that this number is too low). Where no such regression can be fitted, a note says so.
+    """
+    table = result.table()
+    rows = []
+    for record in table[table["failure"] == ""].to_dict("records"):
+        model = result.comparison.model(str(record["model"]))
+        width = sum(result.n_features[v] for v in model.views or result.data.view_names)
+        selected = float(record["features_percent"]) / 100 * width
+        sizes = {"all": float(width)}
+        if np.isfinite(selected) and selected < width:
+            sizes["selected"] = selected
+        for name, count in sizes.items():
+            row: dict[Any, Any] = {"model": record["model"], "candidates": name, "note": ""}
+            if count < 1:
+                rows.append({**row, "note": "the model selects no features"})
+                continue
+            row["parameters"] = int(np.ceil(count))
+            try:
+                criteria = _criteria(result, record, row["parameters"])
+                rows += [{**row, **criterion} for criterion in criteria.to_dict("records")]
+            except InputError as error:
+                rows.append({**row, "note": str(error)})
+    columns = ["model", "candidates", "parameters", "criterion", "people", "meaning", "note"]
+    return pd.DataFrame(rows, columns=columns).astype({"parameters": "Int64", "people": "Int64"})
+
+
+def _criteria(result: NestedResult, record: dict[Any, Any], parameters: int) -> pd.DataFrame:
+    people = len(result.truth)
+    if parameters >= people:
+        raise InputError(
+            f"A regression without penalty cannot be fitted to {parameters:,} features of "
+            f"{people:,} people, so that there is no minimum sample size."
+        )
+    if not result.classes:
+        return minimum_people_regression(parameters, float(record["r2_pooled"]))
+    if len(result.classes) > 2:
+        raise InputError(
+            "Minimum sample sizes can be computed for two classes or a numeric outcome only."
+        )
+    share = float(np.mean(result.truth == 1))
+    return minimum_people(parameters, share, auc=float(record["auc_pooled"]))

@@ -15,7 +15,7 @@ from baldur.evaluation.clinical.held_out import PLATT, Resampled
 from baldur.evaluation.clinical.metric_intervals import metric_intervals
 
 if TYPE_CHECKING:
-    from baldur.evaluation.job_results import OuterFit
+    from baldur.evaluation.jobs import OuterFit
     from baldur.views import MultiView
 
 
@@ -166,10 +166,10 @@ def _few_features_of_model(
     for limit in _limits(fits):
         few = [f.few[limit] for f in fits]
         rows[str(limit)] = [
-            replace(f, label=submodel.label, proba=submodel.proba, margin=None)
+            replace(f, label=submodel["label"], proba=submodel.get("proba"), margin=None)
             for f, submodel in zip(fits, few, strict=True)
         ]
-        counts[str(limit)] = [len(submodel.columns) for submodel in few]
+        counts[str(limit)] = [len(submodel["columns"]) for submodel in few]
     rows[AS_SELECTED] = fits
     counts[AS_SELECTED] = [sum(len(s.index) for s in f.selected.values()) for f in fits]
     metrics = ["auc", "log_loss"] if classes else ["r2", "rmse"]
@@ -206,7 +206,7 @@ def few_names_frame(fits: Mapping[str, Sequence[OuterFit]], data: MultiView) -> 
         views = list(folds[0].selected)
         edges = np.cumsum([0, *(data.n_features[view] for view in views)])
         for limit in _limits(folds):
-            counts = Counter(int(c) for f in folds for c in f.few[limit].columns)
+            counts = Counter(int(c) for f in folds for c in f.few[limit]["columns"])
             for column, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
                 m = int(np.searchsorted(edges, column, side="right")) - 1
                 feature = str(data.view(views[m]).feature_names[column - edges[m]])

@@ -14,8 +14,7 @@ import pandas as pd
 import baldur
 from baldur.core.escape import one_line
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.result_files import RECORD
-from baldur.evaluation.results_reader import AGAIN, is_number, read_json_file
+from baldur.evaluation.result_files import AGAIN, RECORD, is_number, read_json_file
 from baldur.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -75,6 +74,10 @@ def record_of(result: NestedResult) -> dict[str, Any]:
     }
 
 
+Check = tuple[Callable[[Any], bool], str]
+"""Whether a value is legal, and the words that follow "should be"."""
+
+
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
@@ -83,63 +86,54 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(v, str) for v in value)
 
 
-def _is_text_map(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+def _is_view(value: Any) -> bool:
+    is_named = isinstance(value, dict) and isinstance(value.get("name"), str)
+    return is_named and all(_is_count(value.get(key)) for key in ("features", "people"))
 
 
-def _is_views(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(view, dict)
-        and isinstance(view.get("name"), str)
-        and _is_count(view.get("features"))
-        and _is_count(view.get("people"))
-        for view in value
-    )
+def _of_each(legal: Callable[[Any], bool], words: str) -> Check:
+    return lambda v: isinstance(v, dict) and all(map(legal, v.values())), words
 
 
-def _or_nothing(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or check(value)
+def _or_null(check: Check) -> Check:
+    return lambda v: v is None or check[0](v), f"{check[1]}, or null"
 
 
-_REQUIRED: dict[str, tuple[Callable[[Any], bool], str]] = {
+_COUNT: Check = (_is_count, "a whole number")
+_POSITIVE: Check = (lambda v: _is_count(v) and v > 0, "a whole number from 1")
+_TEXT: Check = (lambda v: isinstance(v, str), "a text")
+_TEXTS: Check = (_is_texts, "a list of texts")
+
+_REQUIRED: dict[str, Check] = {
     "task": (lambda v: v in ("classification", "regression"), "'classification' or 'regression'"),
-    "people": (_is_count, "a whole number"),
-    "classes": (_is_texts, "a list of texts"),
-    "views": (_is_views, "a list of views, each with name, features and people"),
-    "models": (_is_texts, "a list of texts"),
-    "failures": (_is_text_map, "a text for each model that failed"),
-    "notes": (
-        lambda v: isinstance(v, dict) and all(map(_is_texts, v.values())),
-        "a list of texts for each model",
+    "people": _COUNT,
+    "classes": _TEXTS,
+    "views": (
+        lambda v: isinstance(v, list) and all(map(_is_view, v)),
+        "a list of views, each with name, features and people",
     ),
+    "models": _TEXTS,
+    "failures": _of_each(_TEXT[0], "a text for each model that failed"),
+    "notes": _of_each(_is_texts, "a list of texts for each model"),
     "metrics": (lambda v: _is_texts(v) and set(v) <= set(METRICS), "a list of known metrics"),
     "select_by": (lambda v: isinstance(v, str) and v in METRICS, "a known metric"),
-    "folds": (lambda v: _is_count(v) and v > 0, "a whole number from 1"),
-    "repeats": (lambda v: _is_count(v) and v > 0, "a whole number from 1"),
-    "groups": (_or_nothing(_is_count), "a whole number, or null"),
-    "sites": (_or_nothing(_is_count), "a whole number, or null"),
-    "versions": (_is_text_map, "a text for each package"),
+    "folds": _POSITIVE,
+    "repeats": _POSITIVE,
+    "groups": _or_null(_COUNT),
+    "sites": _or_null(_COUNT),
+    "versions": _of_each(_TEXT[0], "a text for each package"),
 }
-_OPTIONAL: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "files": (_is_text_map, "a text for each file"),
-    "title": (lambda v: isinstance(v, str), "a text"),
-    "outcome": (lambda v: isinstance(v, str), "a text"),
-    "outcomes": (_is_texts, "a list of texts"),
-    "seed": (_or_nothing(_is_count), "a whole number, or null"),
-    "scheme": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
-    "inner": (_or_nothing(_is_count), "a whole number, or null"),
-    "scale": (_or_nothing(lambda v: isinstance(v, str)), "a text, or null"),
-    "regress_out": (_is_texts, "a list of texts"),
-    "prevalence": (_or_nothing(is_number), "a number, or null"),
-    "findings": (_is_texts, "a list of texts"),
-    "notes_on_data": (_is_texts, "a list of texts"),
-    "left_out": (_is_count, "a whole number"),
-    "view_sets": (
-        lambda v: isinstance(v, dict) and all(map(_is_texts, v.values())),
-        "a list of views for each model that gets some of them",
+_OPTIONAL: dict[str, Check] = {
+    "files": _of_each(_TEXT[0], "a text for each file"),
+    "view_sets": _of_each(_is_texts, "a list of views for each model that gets some of them"),
+    "prevalence": _or_null((is_number, "a number")),
+    "left_out": _COUNT,
+    **dict.fromkeys(("title", "outcome", "added_value_missing"), _TEXT),
+    **dict.fromkeys(
+        ("outcomes", "regress_out", "findings", "notes_on_data", "baseline_views"), _TEXTS
     ),
-    "baseline_views": (_is_texts, "a list of texts"),
-    "added_value_missing": (lambda v: isinstance(v, str), "a text"),
+    **dict.fromkeys(("seed", "inner"), _or_null(_COUNT)),
+    **dict.fromkeys(("scheme", "scale"), _or_null(_TEXT)),
 }
 
 

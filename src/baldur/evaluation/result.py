@@ -17,8 +17,7 @@ from baldur.evaluation.clinical.metric_intervals import metric_differences
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.fitted_model import feature_locations, image_grids, selected_correlations
 from baldur.evaluation.formatting import format_heading, format_table
-from baldur.evaluation.job_results import JobResults, OuterFit, merge_outcomes
-from baldur.evaluation.jobs import ALL, outcomes_of
+from baldur.evaluation.jobs import ALL, OuterFit, outcomes_of
 from baldur.evaluation.metric_table import (
     POOLED,
     MeanOverOutcomes,
@@ -37,6 +36,7 @@ from baldur.evaluation.predictions import (
     participants_frame,
     predictions_frame,
 )
+from baldur.evaluation.run import JobResults, merge_outcomes
 from baldur.evaluation.selected_features import (
     Stability,
     selection_frame,
@@ -509,10 +509,6 @@ class NestedResult:
         every model with submodels (BALDUR), with the AUC and log-loss (R2 and RMSE in regression)
         on the outer folds, their 95 % intervals, and paired differences from the last row.
         """
-        return self._few_features.copy()
-
-    @cached_property
-    def _few_features(self) -> pd.DataFrame:
         with one_thread():
             return few_features_frame(self.finished(), self.predictions_of, self.class_names)
 

@@ -12,15 +12,16 @@ label after another, with settings selected for each. Results are those of every
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from multiprocessing import resource_tracker
-from typing import Any, Protocol
+from typing import Any
 
 import joblib
 import numpy as np
@@ -28,15 +29,15 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.job_results import JobResults, Results, gather_fits
 from baldur.evaluation.job_store import Fingerprint, JobStore, Outcome, job_key, libraries
 from baldur.evaluation.jobs import (
     ALL,
     Job,
-    Shard,
+    OuterFit,
     Split,
     Task,
     fold_tasks,
+    outcomes_of,
     run_job,
     seed_of,
     whole_sample,
@@ -47,43 +48,26 @@ from baldur.evaluation.shared_data import SharedData, exit_with_parent, open_dat
 from baldur.evaluation.view_sets import measured_rows, rows_with_views
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 
+Finished = Generator[tuple[Job, Outcome], None, None]
+"""Jobs with their outcomes, each as soon as it is done and stored."""
 
-class Runner(Protocol):
-    """Where jobs are run: processes of this machine, or a cluster."""
+
+class Runner:
+    """Runs jobs one after another in this process, or several at a time in their own processes."""
+
+    def __init__(self, n_jobs: int = 1) -> None:
+        self._n_jobs = n_jobs
 
     @property
     def n_jobs(self) -> int:
         """Number of jobs that run at a time."""
-        ...
+        return self._n_jobs
 
-    def run(
-        self,
-        jobs: list[Job],
-        shared: SharedData,
-        store: JobStore,
-        on_done: Callable[[Job, Outcome], None],
-    ) -> None:
-        """Run the jobs in any order, store each result at once, and call `on_done` with it."""
-        ...
-
-
-@dataclass(frozen=True)
-class LocalRunner:
-    """One job after another in this process, or several at a time in processes of their own."""
-
-    n_jobs: int = 1
-
-    def run(
-        self,
-        jobs: list[Job],
-        shared: SharedData,
-        store: JobStore,
-        on_done: Callable[[Job, Outcome], None],
-    ) -> None:
-        """Run the jobs; see `Runner.run`."""
+    def run(self, jobs: list[Job], shared: SharedData, store: JobStore) -> Finished:
+        """Run the jobs in any order, and store each result at once."""
         if self.n_jobs == 1 or len(jobs) <= 1:
             for job in jobs:
-                on_done(job, run_job(shared.data, store, job))
+                yield job, run_job(shared.data, store, job)
             return
         by_key = {job.key: job for job in jobs}
         # batch_size=1: a job is long enough, and a finished one must be on disk at once.
@@ -97,7 +81,7 @@ class LocalRunner:
                 results = parallel(call(os.getpid(), shared.path, store, job) for job in jobs)
             with closing(results):
                 for key, outcome in results:
-                    on_done(by_key[key], outcome)
+                    yield by_key[key], outcome
         except TerminatedWorkerError as error:
             raise StudyError(
                 "A worker process was ended by the system, most often because memory ran out. The "
@@ -226,97 +210,102 @@ class Progress:
 FORM = 3
 """Part of every key; raised whenever jobs store something else."""
 
+_MOST_NOTES = 10
+
 # Scores that differ by rounding are ties: sums over rows in another order differ by about this.
 _TIE_DIGITS = 10
 
 
+TaskJobs = tuple[Task, list[Job], Job | None]
+"""A task, its first jobs, and the job that predicts its test rows unless every setting failed."""
+
+
 def run_jobs(
     comparison: Comparison,
-    runner: Runner | None = None,
-    store: JobStore | None = None,
-    shard: Shard | None = None,
+    runner: Runner,
+    store: JobStore,
+    shard: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> list[JobResults]:
-    """Run the jobs of a comparison that the store does not have, and gather all results."""
+    """Run the jobs of a comparison that the store does not have, and gather them by outcome."""
     run = _Run(comparison, runner, store, on_progress)
     tasks = fold_tasks(comparison)
+    # All settings of one model on one fold stay together with the fit that needs the best of them,
+    # so no shard waits for another. Tasks are ordered by model, so that those of a slow model are
+    # spread over the shards.
     with share_data(comparison.data) as shared:
-        results = run.both_rounds(tasks if shard is None else shard.part_of(tasks), shared)
+        done = run.run(tasks if shard is None else tasks[tasks_of_shard(shard)], shared)
     if shard is None:
-        return list(results.values())
+        return gather(comparison, done, run.outcomes)
     try:
-        return list(run.both_rounds(tasks, None).values())
+        return gather(comparison, run.run(tasks, None), run.outcomes)
     except UnfinishedError as error:
+        each = gather(comparison, done, run.outcomes)
         raise UnfinishedError(
             f"Shard {shard} is done; at least {error.missing} jobs of other shards are not "
             "finished. The last shard to end writes the results; the same command without --shard "
             "runs the jobs that are left.",
             error.missing,
-            {name: why for one in results.values() for name, why in one.failures.items()},
+            {name: why for results in each for name, why in results.failures.items()},
         ) from None
+
+
+def tasks_of_shard(text: str) -> slice:
+    """Return which tasks belong to a shard that is written like "3/20"."""
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(text))
+    number, count = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= number <= count:
+        raise InputError(
+            "a shard must be written like 3/20, with the number from 1 to the count, but got "
+            f"{text!r}; an array job counts from 1 with --array=1-20."
+        )
+    return slice(number - 1, None, count)
 
 
 def search_on_all_rows(
     comparison: Comparison,
     model: Model,
-    runner: Runner | None = None,
+    runner: Runner,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> dict[str, Any]:
     """Return the best setting of one model, on inner folds of all rows."""
-    settings = model.settings()
-    if len(settings) == 1:
-        return settings[0]
-    run = _Run(comparison, runner, None, on_progress)
-    results = run.start()
-    run.progress._expect(model.name, "setting", len(settings))
-    jobs = run.first_jobs(Task(model, 0, comparison.y, whole_sample(comparison)))
+    task = Task(model, 0, comparison.y, whole_sample(comparison))
+    if not task.searched:
+        return model.settings()[0]
+    run = _Run(comparison, runner, JobStore(None), on_progress)
+    jobs = run.first_jobs(task)
+    run.progress._expect(model.name, "setting", len(jobs))
     with share_data(comparison.data) as shared:
-        run.do(jobs, shared, results)
-    best = run.best_setting(jobs, results)
+        run.do(jobs, shared)
+    best = run.best_setting(jobs)
     if best is None:
-        raise InputError(next(iter(results.values())).failures[model.name])
+        raise InputError(_every_setting_failed([run.outcomes[job.key] for job in jobs]))
     return best
 
 
 class _Run:
-    """The jobs of one comparison: how they are made, run, and turned into results."""
+    """The jobs of one comparison: how they are made and run."""
 
     def __init__(
         self,
         comparison: Comparison,
-        runner: Runner | None,
-        store: JobStore | None,
+        runner: Runner,
+        store: JobStore,
         on_progress: Callable[[Progress], None] | None,
     ) -> None:
-        self.comparison = comparison
-        self.runner = LocalRunner() if runner is None else runner
-        self.store = JobStore(None) if store is None else store
+        self.comparison, self.runner, self.store = comparison, runner, store
         self.on_progress = on_progress
         self.store.sweep()
         self.fingerprint = Fingerprint(comparison.data)
         self.outcomes: dict[str, Outcome] = {}
-        self.progress = Progress()
+        self.progress = Progress(n_jobs=runner.n_jobs, inner=comparison.plan.inner)
         self._inner: dict[tuple[int, int, int], list[Split]] = {}
         sets = {model.views for model in comparison.models}
         self._measured = {views: rows_with_views(comparison.data, views) for views in sets}
 
-    def start(self) -> Results:
-        """Return empty results of every outcome, and count jobs from 0."""
-        inner, names = self.comparison.plan.inner, [m.name for m in self.comparison.models]
-        self.progress = Progress(n_jobs=self.runner.n_jobs, inner=inner)
-        outcomes = range(len(self.comparison.outcomes)) or [ALL]
-        return {
-            outcome: JobResults(
-                fits={n: [] for n in names},
-                notes={n: [] for n in names},
-                permuted={n: [] for n in names},
-            )
-            for outcome in outcomes
-        }
-
-    def both_rounds(self, tasks: Sequence[Task], shared: SharedData | None) -> Results:
+    def run(self, tasks: Sequence[Task], shared: SharedData | None) -> list[TaskJobs]:
         """Select settings and fit them; without data, take all results from the store."""
-        results = self.start()
+        self.progress = Progress(n_jobs=self.runner.n_jobs, inner=self.comparison.plan.inner)
         for task in tasks:
             if task.searched:
                 self.progress._expect(task.model.name, "setting", len(task.model.settings()))
@@ -326,34 +315,43 @@ class _Run:
         ahead = [self.first_jobs(part[0])[0] for part in parts]
         if any(len(part) < self.runner.n_jobs for part in parts):
             parts = [list(tasks)]
-        final: list[Job] = []
+        done: list[TaskJobs] = []
         for part in parts:
             first = [self.first_jobs(task) for task in part]
-            self.do([*ahead, *(job for jobs in first for job in jobs)], shared, results)
+            self.do([*ahead, *(job for jobs in first for job in jobs)], shared)
             ahead = []
-            final += self._second_round(part, first, shared, results)
-        gather_fits(self.comparison, final, self.outcomes, results)
-        return results
+            final = self._final_jobs(part, first)
+            self.do([job for job in final if job is not None], shared)
+            done += zip(part, first, final, strict=True)
+        return done
 
-    def _second_round(
-        self, tasks: list[Task], first: list[list[Job]], shared: SharedData | None, results: Results
-    ) -> list[Job]:
-        """Fit the best setting of every task, and return the jobs that predict its test rows."""
-        best = [self.best_setting(jobs, results) for jobs in first if jobs[0].kind == "setting"]
-        final, settings = [], iter(best)
-        for task, jobs in zip(tasks, first, strict=True):
+    def _final_jobs(self, tasks: list[Task], first: list[list[Job]]) -> list[Job | None]:
+        """Return the jobs that predict the test rows with the best setting of every task.
+
+        A model of which every setting failed on one fold has no results, and is not fitted on the
+        others.
+        """
+        best = [
+            self.best_setting(jobs) if task.searched else jobs[0].setting
+            for task, jobs in zip(tasks, first, strict=True)
+        ]
+        failed = {
+            (task.model.name, task.outcome)
+            for task, setting in zip(tasks, best, strict=True)
+            if setting is None
+        }
+        final: list[Job | None] = []
+        for task, jobs, setting in zip(tasks, first, best, strict=True):
             if not task.searched:
                 final.append(jobs[0])
-                continue
-            name, setting = task.model.name, next(settings)
-            if setting is None or any(name in one.failures for one in _concerned(task, results)):
-                self.progress._expect(name, "final", -1)
+            elif setting is None or (task.model.name, task.outcome) in failed:
+                self.progress._expect(task.model.name, "final", -1)
+                final.append(None)
             else:
                 final.append(self._final_job(task, setting))
-        self.do(final, shared, results)
         return final
 
-    def do(self, jobs: Sequence[Job], shared: SharedData | None, results: Results) -> None:
+    def do(self, jobs: Sequence[Job], shared: SharedData | None) -> None:
         """Get the outcome of every job from the store, or by running it."""
         waiting: dict[str, Job] = {}
         for job in jobs:
@@ -366,50 +364,33 @@ class _Run:
             else:
                 self.outcomes[job.key] = stored
                 self.progress._count(job, stored, reused=True)
-        if shared is None:
-            if waiting:
-                raise UnfinishedError("Some results are not in the store.", len(waiting))
-        else:
+        if shared is None and waiting:
+            raise UnfinishedError("Some results are not in the store.", len(waiting))
+        if shared is not None:
             self._tell()
-
-            def on_done(job: Job, outcome: Outcome) -> None:
-                self.outcomes[job.key] = outcome
-                self.progress._count(job, outcome)
-                self._tell()
-
-            self.runner.run(list(waiting.values()), shared, self.store, on_done)
+            with closing(self.runner.run(list(waiting.values()), shared, self.store)) as finished:
+                for job, outcome in finished:
+                    self.outcomes[job.key] = outcome
+                    self.progress._count(job, outcome)
+                    self._tell()
         for job in jobs:
-            outcome = self.outcomes[job.key]
-            if self.progress._count(job, outcome, reused=True) and shared is not None:
+            counted = self.progress._count(job, self.outcomes[job.key], reused=True)
+            if counted and shared is not None:
                 self._tell()
-            for text in outcome.facts.get("warnings", []):
-                for one in _concerned(job.task, results):
-                    one.note(job.task.model.name, text)
 
-    def best_setting(self, jobs: Sequence[Job], results: Results) -> dict[str, Any] | None:
-        """Return the setting with the best score, or None and a failure where every one failed."""
+    def best_setting(self, jobs: Sequence[Job]) -> dict[str, Any] | None:
+        """Return the setting with the best score, or None where every one failed."""
         sign = 1.0 if METRICS[self.comparison.metric].greater_is_better else -1.0
-        best: tuple[tuple[float, float], dict[str, Any]] | None = None
-        errors = []
-        name, concerned = jobs[0].task.model.name, _concerned(jobs[0].task, results)
-        for job in jobs:
+
+        def rank(job: Job) -> tuple[float, float]:
+            """Return the score; equal ones are ordered by the smaller log-loss (or error)."""
             facts = self.outcomes[job.key].facts
-            if "error" in facts:
-                errors.append(facts["error"])
-                for one in concerned:
-                    one.note(name, f"a setting failed and was passed over: {facts['error']}")
-                continue
             tie = -float("inf") if facts.get("tie") is None else -facts["tie"]
-            # Equal scores are ordered by the smaller log-loss (or error).
-            rank = (round(sign * facts["score"], _TIE_DIGITS), tie)
-            # The first of equals wins, so the order of the grid is the order of preference.
-            if best is None or rank > best[0]:
-                best = (rank, job.setting)
-        if best is None:
-            for one in concerned:
-                one.failures.setdefault(name, f"every setting failed: {errors[0]}")
-            return None
-        return best[1]
+            return round(sign * facts["score"], _TIE_DIGITS), tie
+
+        scored = [job for job in jobs if not self.outcomes[job.key].failed]
+        # The first of equals wins, so the order of the grid is the order of preference.
+        return max(scored, key=rank).setting if scored else None
 
     # -- jobs ------------------------------------------------------------------------------
 
@@ -471,6 +452,103 @@ class _Run:
             self.on_progress(self.progress)
 
 
-def _concerned(task: Task, results: Results) -> list[JobResults]:
-    """Return the results that a task is for: of one outcome, or of all."""
-    return list(results.values()) if task.outcome == ALL else [results[task.outcome]]
+# -- results -----------------------------------------------------------------------------------
+
+
+@dataclass
+class JobResults:
+    """Results of the jobs of a comparison, by model and outer fold."""
+
+    fits: dict[str, list[OuterFit]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)  # Models without results, and why
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    permuted: dict[str, list[float]] = field(default_factory=dict)
+    no_signal: dict[str, int] = field(default_factory=dict)
+
+
+def gather(
+    comparison: Comparison, done: Sequence[TaskJobs], outcomes: Mapping[str, Outcome]
+) -> list[JobResults]:
+    """Return the results of every outcome, from those of its jobs."""
+    columns = range(len(comparison.outcomes)) or [ALL]
+    return [_gather_one(comparison, column, done, outcomes) for column in columns]
+
+
+def _gather_one(
+    comparison: Comparison,
+    column: int,
+    done: Sequence[TaskJobs],
+    outcomes: Mapping[str, Outcome],
+) -> JobResults:
+    """Return the results of one outcome, which is a column of the label matrix or `ALL`."""
+    results = JobResults()
+    for name in (model.name for model in comparison.models):
+        part = [
+            jobs for jobs in done if jobs[0].model.name == name and jobs[0].outcome in (ALL, column)
+        ]
+        first = [[outcomes[job.key] for job in jobs] for _, jobs, _ in part]
+        final = [(job, outcomes[job.key]) for _, _, job in part if job is not None]
+        notes = [text for tried in first for o in tried for text in o.facts.get("warnings", [])]
+        for task, tried in zip((task for task, _, _ in part), first, strict=True):
+            if not task.searched:
+                continue
+            errors = [outcome.facts["error"] for outcome in tried if outcome.failed]
+            notes += [f"a setting failed and was passed over: {error}" for error in errors]
+            if len(errors) == len(tried):
+                results.failures.setdefault(name, _every_setting_failed(tried))
+        notes += [text for _, outcome in final for text in outcome.facts.get("warnings", [])]
+        fits: list[OuterFit] = []
+        no_signal, permuted = 0, defaultdict(list)
+        for job, outcome in final:
+            if outcome.failed:
+                results.failures.setdefault(name, outcome.facts["error"])
+                continue
+            fit, truth = OuterFit.from_outcome(job, outcome), job.task.y
+            if truth.ndim == 2:
+                fit, truth = fit.one_outcome(column), truth[:, column]
+            if job.task.permutation:
+                value = fit.score(comparison.metric, truth, comparison.n_classes)
+                permuted[job.task.permutation].append(value)
+            else:
+                fits.append(fit)
+                no_signal += bool(outcome.facts.get("no_signal"))
+        results.fits[name] = fits
+        results.notes[name] = _distinct(notes)
+        results.permuted[name] = [float(np.nanmean(permuted[b])) for b in sorted(permuted)]
+        if no_signal:
+            results.no_signal[name] = no_signal
+            results.notes[name].append(
+                f"no evidence of signal on held-out data in {no_signal} of {len(fits)} folds; do "
+                "not interpret the features selected in these folds"
+            )
+    return results
+
+
+def _every_setting_failed(tried: Sequence[Outcome]) -> str:
+    return f"every setting failed: {tried[0].facts['error']}"
+
+
+def _distinct(notes: Iterable[str]) -> list[str]:
+    """Return the first few notes, each once."""
+    return list(dict.fromkeys(notes))[:_MOST_NOTES]
+
+
+def merge_outcomes(comparison: Comparison, each: Sequence[JobResults]) -> JobResults:
+    """Return the results of all outcomes: a model that failed for one of them has no mean.
+
+    A fit to the whole label matrix is listed once, as of one outcome. Of the folds without evidence
+    of signal it has the most over the outcomes, and of permuted scores the means.
+    """
+    merged = JobResults()
+    for outcome, one in zip(comparison.outcomes, each, strict=True):
+        for model, why in one.failures.items():
+            merged.failures.setdefault(model, f"{outcome}: {why}")
+        for model, k in one.no_signal.items():
+            merged.no_signal[model] = max(k, merged.no_signal.get(model, 0))
+    for compared in comparison.models:
+        parts, name = each[: len(outcomes_of(comparison, compared))], compared.name
+        merged.fits[name] = [fit for one in parts for fit in one.fits[name]]
+        merged.notes[name] = _distinct(text for one in each for text in one.notes[name])
+        if name not in merged.failures:
+            merged.permuted[name] = np.mean([one.permuted[name] for one in each], axis=0).tolist()
+    return merged

@@ -1,16 +1,17 @@
-"""ViewComparison: two view sets of one model and the people on whom they are compared."""
+"""Differences of two view sets of one model, on the people who have what was added."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri, stdtrit
 
-from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
+from baldur.evaluation.clinical.bootstrap import Bootstrap
 from baldur.evaluation.clinical.decision import (
     check_prevalence,
     check_thresholds,
@@ -21,12 +22,13 @@ from baldur.evaluation.clinical.decision import (
 from baldur.evaluation.clinical.held_out import (
     HeldOutPredictions,
     Resampled,
+    Statistic,
     draw_metric,
-    rows_behind,
-    scale_of,
+    long_table,
+    metric_statistic,
 )
 from baldur.evaluation.metric_table import holm
-from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.metrics import METRICS, Predicted
 
 BASELINE, WITH, ALL, ALONE, WITHOUT = "baseline", "with", "all", "alone", "without"
 """Questions about one view set: how well do these views predict? The baseline, the baseline with a
@@ -71,7 +73,7 @@ def view_comparisons(
     asked += [(ADDED, v, wider[v], base) for v in others]
     asked.append((ALL_ADDED, _joined(others), known, base))
     asked += [(BEYOND, v, known, tuple(w for w in known if w != v)) for v in known]
-    made: list[ViewComparison] = []
+    comparisons: list[ViewComparison] = []
     pairs: set[tuple[str, str]] = set()
     for question, view, views, without in asked:
         if views not in rows or (without and without not in rows):
@@ -84,13 +86,15 @@ def view_comparisons(
         people = has(views)
         if without:
             people = has([v for v in views if v not in without]) & has(without)
-        made.append(ViewComparison(question, view, *pair, people))
-    return made
+        comparisons.append(ViewComparison(question, view, *pair, people))
+    return comparisons
 
 
 def _joined(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
+
+# -- what could have been detected ---------------------------------------------------------------
 
 POWER = 0.8
 """Probability with which a detectable increase is shown; the usual choice of sample sizes."""
@@ -139,29 +143,26 @@ def detectable_auc(
     auc: float, n_case: float, n_control: float, error: float, units: int, level: float
 ) -> float:
     """Return the smallest increase of an AUC that would be shown with the power."""
-    start = max(auc, 0.5)
-    return _smallest(
-        lambda d: auc_error(start, d, n_case, n_control), 1 - start, error, quantiles(units, level)
-    )
+    ideal_error = partial(auc_error, n_case=n_case, n_control=n_control)
+    return _smallest_increase(ideal_error, max(auc, 0.5), error, quantiles(units, level))
 
 
 def detectable_r2(r2: float, people: float, error: float, units: int, level: float) -> float:
     """Return the smallest increase of R2 that would be shown with the power."""
-    start = max(r2, 0.0)
-    return _smallest(
-        lambda d: r2_error(start, d, people), 1 - start, error, quantiles(units, level)
-    )
+    ideal_error = partial(r2_error, people=people)
+    return _smallest_increase(ideal_error, max(r2, 0.0), error, quantiles(units, level))
 
 
-def _smallest(
-    error_at: Callable[[float], float], room: float, error: float, factor: float
+def _smallest_increase(
+    ideal_error: Callable[[float, float], float], start: float, error: float, factor: float
 ) -> float:
-    """Return the smallest increase that is `factor` times its standard error, up to `room`."""
+    """Return the smallest increase that is `factor` times its standard error, up to 1."""
+    room = 1 - start
     if not (np.isfinite(error) and np.isfinite(room)) or room <= 2 * _TINY:
         return float("nan")
 
     def beyond(increase: float) -> float:
-        return increase - factor * error_at(increase)
+        return increase - factor * ideal_error(start, increase)
 
     low, high = _TINY, room - _TINY
     if beyond(high) < 0:
@@ -169,77 +170,48 @@ def _smallest(
     from scipy.optimize import brentq
 
     ideal = low if beyond(low) >= 0 else float(brentq(beyond, low, high, xtol=1e-5))
-    found = max(ideal, factor * error)
-    return found if found <= room else float("nan")
+    increase = max(ideal, factor * error)
+    return increase if increase <= room else float("nan")
 
 
-RECLASSIFICATION_COLUMNS = [
-    "question", "view", "model", "reference", "threshold", "class", "people", "up", "down",
-    "unchanged", "net", "low", "high",
-]  # fmt: skip
-
-
-def reclassified(
-    held: HeldOutPredictions,
-    without: HeldOutPredictions,
-    people: np.ndarray,
+def _detectable(
     boot: Bootstrap,
-    threshold: float,
-    prevalence: float | None = None,
-) -> list[tuple[str, float, float, float, float, float, float, float]]:
-    """Return who moves across a threshold, of the controls and of the cases.
-
-    Shapes: returns (class, people, up, down, unchanged, net, low, high).
-    """
-    rows = []
-    moves = _moves(held, without, threshold, prevalence)
-    for side, name in enumerate(held.classes):
-        chosen = people & (held.truth == side)
-        draws = _shares(moves, chosen, boot, len(np.unique(held.units[chosen])))
-        up, down = draws.part(0), draws.part(1)
-        net = up.minus(down) if side else down.minus(up)
-        low, high = (float(v) for v in net.interval())
-        n, more, less = float(chosen.sum()), float(up.estimate), float(down.estimate)
-        up_n, down_n = round(n * more, 6), round(n * less, 6)
-        rows.append((name, n, up_n, down_n, n - up_n - down_n, float(net.estimate), low, high))
-    return rows
-
-
-def _moves(
-    held: HeldOutPredictions,
+    part: HeldOutPredictions,
     without: HeldOutPredictions,
-    threshold: float,
-    prevalence: float | None,
-) -> list[np.ndarray]:
-    """Return for each repeat 1, -1 or 0 for people who move up, down or not; NaN if not there."""
-    found = []
-    for (rows, p), (rows_without, q) in zip(held.repeats, without.repeats, strict=True):
-        moved = np.full((2, len(held.people)), np.nan)
-        moved[0, rows] = shifted(held, p, prevalence, True) >= threshold
-        moved[1, rows_without] = shifted(without, q, prevalence, True) >= threshold
-        found.append(moved[0] - moved[1])
-    return found
+    reference: float,
+    error: float,
+) -> float:
+    """Return the increase of the main metric that would be shown with a probability of 80 %."""
+    units, people = part.n_units, int(part.members.sum())
+    # People of a group are not independent: so many independent people would have this error.
+    share = 1.0
+    if units < people:
+        alone = Bootstrap(np.arange(len(part.people)), boot.resamples, boot.level)
+        metric = main_metric(bool(part.classes))
+        one, other = (draw_metric(h.where(part.members), alone, metric) for h in (part, without))
+        ratio = float(one.minus(other).error()) / error if error > 0 else 1.0
+        share = min(1.0, ratio**2) if np.isfinite(ratio) else 1.0
+    if not part.classes:
+        return detectable_r2(reference, share * people, error, units, boot.level)
+    truth = part.truth[part.members]
+    # With several classes an AUC is one against the rest; the rarest has the largest error.
+    case = min(int(np.sum(truth == c)) for c in range(len(part.classes)))
+    if not case:
+        return float("nan")
+    counts = (share * case, share * (people - case))
+    return detectable_auc(reference, *counts, error, units, boot.level)
 
 
-def _shares(moves: list[np.ndarray], chosen: np.ndarray, boot: Bootstrap, units: int) -> Draws:
-    """Return the shares of the chosen people who move up and down, averaged over repeats."""
-
-    def mean(weights: np.ndarray) -> np.ndarray:
-        parts = []
-        for move in moves:
-            at = chosen & ~np.isnan(move)
-            sides = np.column_stack([move[at] > 0, move[at] < 0]).astype(float)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                parts.append(weights[:, at] @ sides / weights[:, at].sum(axis=1, keepdims=True))
-        return np.asarray(np.mean(parts, axis=0))
-
-    return boot.run(mean, max(units, 1))
-
+# -- differences ---------------------------------------------------------------------------------
 
 COLUMNS = [
     "question", "view", "model", "reference", "metric", "threshold", "people", "of_people", "units",
     "value", "value_low", "value_high", "reference_value", "difference", "low", "high",
     "standard_error", "detectable", "p", "p_holm", "outcome", "note",
+]  # fmt: skip
+RECLASSIFICATION_COLUMNS = [
+    "question", "view", "model", "reference", "threshold", "class", "people", "up", "down",
+    "unchanged", "net", "low", "high",
 ]  # fmt: skip
 
 NET_BENEFIT = "net_benefit"
@@ -279,19 +251,13 @@ def compare_view_sets(
     fold_test: FoldTest | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the paired differences of all metrics, and who moves across the thresholds."""
-    stated = _thresholds(sample, thresholds, prevalence)
+    points = _thresholds(sample, thresholds, prevalence)
     rows: list[dict[str, Any]] = []
-    moved: list[tuple[object, ...]] = []
-    for one in comparisons:
-        rows += _rows(sample, one, stated, prevalence, fold_test)
-        held, without = sample.models[one.model], sample.models.get(one.reference)
-        if without is None or usable(held) or usable(without):
-            continue
-        about = (one.question, one.view, one.model, one.reference)
-        for t in stated.tolist():
-            moves = reclassified(held, without, one.people, sample.boot, t, prevalence)
-            moved += [(*about, t, *row) for row in moves]
-    table = pd.DataFrame(rows, columns=COLUMNS)
+    moved: list[dict[str, Any]] = []
+    for views in comparisons:
+        rows += _difference_rows(sample, views, points, prevalence, fold_test)
+        moved += _reclassification_rows(sample, views, points, prevalence)
+    table = long_table(rows, COLUMNS)
     for _, part in table.groupby(["metric", "threshold"], dropna=False):
         table.loc[part.index, "p_holm"] = holm(part["p"].to_numpy(dtype=float))
     return table, pd.DataFrame(moved, columns=RECLASSIFICATION_COLUMNS)
@@ -310,128 +276,121 @@ def _thresholds(
     return np.unique(check_thresholds(thresholds))
 
 
-def _rows(
+def _statistics(
+    held: HeldOutPredictions, people: np.ndarray, thresholds: np.ndarray, prevalence: float | None
+) -> Iterator[Statistic]:
+    """Yield the metrics of a view set on some people, and its net benefit at the thresholds."""
+    some = None if people.all() else people
+    for metric in _BY_TASK[bool(held.classes)]:
+        yield metric_statistic(metric, held.where(people), some, metric=metric, threshold=np.nan)
+
+    def benefit(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        # Probabilities are shifted from the share of cases among all, whom models were trained on.
+        proba = shifted(held, p, prevalence, True)
+        return net_benefit(proba, p.truth == 1, thresholds, prevalence=prevalence, weights=weights)
+
+    if not usable(held):
+        names = {"metric": NET_BENEFIT, "threshold": thresholds}
+        yield Statistic(benefit, names, people=some)
+
+
+def _difference_rows(
     sample: Resampled,
-    one: ViewComparison,
+    views: ViewComparison,
     thresholds: np.ndarray,
     prevalence: float | None,
     fold_test: FoldTest | None,
-) -> list[dict[str, Any]]:
-    """Return one row for each metric of a comparison, and one for each threshold."""
-    held, without = sample.models[one.model], sample.models.get(one.reference)
-    part = held.where(one.people)
+) -> Iterator[dict[str, Any]]:
+    """Yield one row for each metric of a comparison, and one for each threshold."""
+    held, without = sample.models[views.model], sample.models.get(views.reference)
+    part = held.where(views.people)
     start: dict[str, Any] = {
-        "question": one.question, "view": one.view, "model": one.model,
-        "reference": one.reference, "people": int(part.members.sum()),
-        "of_people": len(held.people), "units": part.n_units,
+        **dict.fromkeys(COLUMNS, np.nan),
+        "question": views.question, "view": views.view, "model": views.model,
+        "reference": views.reference, "people": int(part.members.sum()),
+        "of_people": len(held.people), "units": part.n_units, "outcome": "", "note": "",
     }  # fmt: skip
-    rows = []
-
-    def draws(name: str, metric: str) -> Draws:
-        if one.people.all():
-            return sample.metric(name, metric)
-        return draw_metric(sample.models[name].where(one.people), sample.boot, metric)
-
-    for metric in _BY_TASK[bool(sample.classes)]:
-        value = draws(one.model, metric)
-        ends = value.interval(scale_of(metric), rows_behind(metric, part))
-        other = None if without is None else draws(one.reference, metric)
-        row = _figures(value, ends, other, METRICS[metric].greater_is_better)
+    both = [
+        _statistics(one, views.people, thresholds, prevalence)
+        for one in (held, held if without is None else without)
+    ]
+    for statistic, reference in zip(*both, strict=False):
+        metric, draws = statistic.names["metric"], sample.draw(views.model, statistic)
+        names = ("value", "value_low", "value_high")
+        row = {**start, **statistic.names}
+        row |= draws.columns(names, statistic.scale, statistic.count)
         if without is not None:
-            row["detectable"] = _detectable(sample.boot, part, without, metric, row)
-            row["p"] = np.nan if fold_test is None else fold_test(one, metric)
-        row["note"] = row["note"] or held.mark
-        rows.append({**start, "metric": metric, "threshold": np.nan, **row})
-    if usable(held) or (without is not None and usable(without)):
-        return rows
-    benefits = _benefits(held, one.people, sample, thresholds, prevalence)
-    others = None
-    if without is not None:
-        others = _benefits(without, one.people, sample, thresholds, prevalence)
-    for j, threshold in enumerate(thresholds.tolist()):
-        value, other = benefits.part(j), None if others is None else others.part(j)
-        row = _figures(value, value.interval(), other, True)
-        rows.append({**start, "metric": NET_BENEFIT, "threshold": threshold, **row})
-    return rows
+            other = sample.draw(views.reference, reference)
+            gap = draws.minus(other)
+            row |= gap.columns(("difference", "low", "high"))
+            error = np.atleast_1d(gap.error())
+            row |= {"reference_value": np.atleast_1d(other.estimate), "standard_error": error}
+            greater = metric == NET_BENEFIT or METRICS[metric].greater_is_better
+            ends = zip(row["difference"], row["low"], row["high"], strict=True)
+            row["outcome"] = np.array([outcome_of(*e, greater) for e in ends], dtype=object)
+            unknown = row["outcome"] == UNKNOWN
+            row["note"] = np.where(unknown, "not defined for these people", "").astype(object)
+            if metric != NET_BENEFIT and fold_test is not None:
+                row["p"] = fold_test(views, metric)
+            if metric == main_metric(bool(held.classes)):
+                figures = float(other.estimate), float(gap.error())
+                row["detectable"] = _detectable(sample.boot, part, without, *figures)
+        if metric != NET_BENEFIT and row["note"] == "":
+            row["note"] = held.mark
+        yield row
 
 
-def _figures(
-    value: Draws,
-    ends: tuple[np.ndarray, np.ndarray],
-    other: Draws | None,
-    greater_is_better: bool,
-) -> dict[str, Any]:
-    """Return the columns of one view set; those of a comparison are empty without another."""
-    figures: dict[str, Any] = {
-        **dict.fromkeys(COLUMNS[COLUMNS.index("value") : COLUMNS.index("outcome")], np.nan),
-        "value": float(value.estimate), "value_low": float(ends[0]), "value_high": float(ends[1]),
-        "outcome": "", "note": "",
+def _reclassification_rows(
+    sample: Resampled, views: ViewComparison, thresholds: np.ndarray, prevalence: float | None
+) -> Iterator[dict[str, Any]]:
+    """Yield who moves across each threshold, of the controls and of the cases."""
+    held, without = sample.models[views.model], sample.models.get(views.reference)
+    if without is None or usable(held) or usable(without):
+        return
+    about = {
+        "question": views.question, "view": views.view, "model": views.model,
+        "reference": views.reference,
     }  # fmt: skip
-    if other is None:
-        return figures
-    draws = value.minus(other)
-    low, high = (float(v) for v in draws.interval())
-    difference = float(draws.estimate)
-    outcome = outcome_of(difference, low, high, greater_is_better)
-    return figures | {
-        "reference_value": float(other.estimate), "difference": difference, "low": low,
-        "high": high, "standard_error": float(draws.error()), "outcome": outcome,
-        "note": "not defined for these people" if outcome == UNKNOWN else "",
-    }  # fmt: skip
+    for threshold in thresholds.tolist():
+        moves = _moves(held, without, threshold, prevalence)
+        for side, name in enumerate(held.classes):
+            chosen = views.people & (held.truth == side)
+            units = len(np.unique(held.units[chosen]))
+            draws = sample.boot.run(partial(_moved_shares, moves, chosen), max(units, 1))
+            up, down = draws.part(0), draws.part(1)
+            net = up.minus(down) if side else down.minus(up)
+            low, high = (float(end) for end in net.interval())
+            n = float(chosen.sum())
+            up_n, down_n = (round(n * float(share.estimate), 6) for share in (up, down))
+            yield {
+                **about, "threshold": threshold, "class": name, "people": n, "up": up_n,
+                "down": down_n, "unchanged": n - up_n - down_n, "net": float(net.estimate),
+                "low": low, "high": high,
+            }  # fmt: skip
 
 
-def _detectable(
-    boot: Bootstrap,
-    part: HeldOutPredictions,
-    without: HeldOutPredictions,
-    metric: str,
-    row: dict[str, Any],
-) -> float:
-    """Return the increase of the main metric that would be shown with a probability of 80 %."""
-    if metric != main_metric(bool(part.classes)):
-        return float("nan")
-    reference, error = row["reference_value"], row["standard_error"]
-    units, people = part.n_units, int(part.members.sum())
-    # People of a group are not independent: so many independent people would have this error.
-    share = 1.0
-    if units < people:
-        alone = Bootstrap(np.arange(len(part.people)), boot.resamples, boot.level)
-        pair = (draw_metric(h.where(part.members), alone, metric) for h in (part, without))
-        ratio = float(next(pair).minus(next(pair)).error()) / error if error > 0 else 1.0
-        share = min(1.0, ratio**2) if np.isfinite(ratio) else 1.0
-    if not part.classes:
-        return detectable_r2(reference, share * people, error, units, boot.level)
-    truth = part.truth[part.members]
-    # With several classes an AUC is one against the rest; the rarest has the largest error.
-    case = min(int(np.sum(truth == c)) for c in range(len(part.classes)))
-    if not case:
-        return float("nan")
-    counts = (share * case, share * (people - case))
-    return detectable_auc(reference, *counts, error, units, boot.level)
-
-
-def _benefits(
+def _moves(
     held: HeldOutPredictions,
-    people: np.ndarray,
-    sample: Resampled,
-    thresholds: np.ndarray,
+    without: HeldOutPredictions,
+    threshold: float,
     prevalence: float | None,
-) -> Draws:
-    """Return the net benefit at every threshold, on some people."""
-    # Probabilities are shifted from the share of cases among all, whom the models were trained on.
-    moved = []
-    for rows, p in held.repeats:
-        predicted = shifted(held, p, prevalence, True)
-        at = people[rows]
-        moved.append((rows[at], predicted[at], p.truth[at] == 1))
+) -> list[np.ndarray]:
+    """Return for each repeat 1, -1 or 0 for people who move up, down or not; NaN if not there."""
+    moves = []
+    for (rows, p), (rows_without, q) in zip(held.repeats, without.repeats, strict=True):
+        positive = np.full((2, len(held.people)), np.nan)
+        positive[0, rows] = shifted(held, p, prevalence, True) >= threshold
+        positive[1, rows_without] = shifted(without, q, prevalence, True) >= threshold
+        moves.append(positive[0] - positive[1])
+    return moves
 
-    def mean(weights: np.ndarray) -> np.ndarray:
-        parts = [
-            net_benefit(
-                predicted, case, thresholds, prevalence=prevalence, weights=weights[:, rows]
-            )
-            for rows, predicted, case in moved
-        ]
-        return np.asarray(np.mean(parts, axis=0))
 
-    return sample.boot.run(mean, held.where(people).n_units)
+def _moved_shares(moves: list[np.ndarray], chosen: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the shares of the chosen people who move up and down, averaged over repeats."""
+    parts = []
+    for move in moves:
+        at = chosen & ~np.isnan(move)
+        sides = np.column_stack([move[at] > 0, move[at] < 0]).astype(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts.append(weights[:, at] @ sides / weights[:, at].sum(axis=1, keepdims=True))
+    return np.asarray(np.mean(parts, axis=0))

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
         RocDisplay,
     )
     from baldur.plots.display import Display
+    from baldur.plots.feature_locations import BrainDisplay, ManhattanDisplay
     from baldur.plots.fit import CostDisplay, FewFeaturesDisplay, HistoryDisplay, PathDisplay
-    from baldur.plots.places import BrainDisplay, ManhattanDisplay
     from baldur.plots.samples import LatentDisplay, LoadingsDisplay, MissingViewsDisplay
     from baldur.plots.weights import (
         FoldHeatmapDisplay,
@@ -73,8 +73,8 @@ __getattr__, __dir__ = lazy_names(
             "RocDisplay"
         ),
         "display": "Display",
+        "feature_locations": "BrainDisplay ManhattanDisplay",
         "fit": "CostDisplay FewFeaturesDisplay HistoryDisplay PathDisplay",
-        "places": "BrainDisplay ManhattanDisplay",
         "samples": "LatentDisplay LoadingsDisplay MissingViewsDisplay",
         "weights": "FoldHeatmapDisplay FoldWeightsDisplay ForestDisplay ViewShareDisplay",
     },

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.metrics import AVERAGE, METRICS
-from baldur.evaluation.results_reader import read_result_table
+from baldur.evaluation.result_files import read_result_table
 from baldur.evaluation.view_differences import (
     ADDED,
     ALL,
@@ -24,7 +24,6 @@ from baldur.evaluation.view_differences import (
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of
 from baldur.plots.drawing import (
-    empty,
     fit_ticks,
     legend_height,
     metric_axis,
@@ -77,6 +76,10 @@ class ComparisonDisplay(Display):
             table = table[table["site"].astype(str) == "*"]
         super().__init__(table)
         self.failures, self.n_classes = dict(failures or {}), n_classes
+        self.nothing = (
+            f"Comparison of models without metrics: {len(self.failures)} failed.",
+            "No model has metrics.",
+        )
 
     @classmethod
     def from_result(cls, result: Any, metrics: Sequence[str] | None = None) -> Self:
@@ -89,24 +92,21 @@ class ComparisonDisplay(Display):
             Default: AUC, balanced accuracy and Brier score, or R2 and mean absolute error.
         """
         results = results_of(result)
-        table = results.table("intervals")
-        models = results.table("table")
-        known = list(dict.fromkeys(table["metric"])) if len(table) else []
-        wanted = [m for m in DEFAULT if m in known] or known[:2]
-        if metrics is not None:
-            unknown = [m for m in metrics if known and m not in known]
+        table, models = results.table("intervals"), results.table("table")
+        if len(table):
+            known = list(dict.fromkeys(table["metric"]))
+            wanted = [m for m in DEFAULT if m in known] or known[:2]
+            wanted = wanted if metrics is None else list(metrics)
+            unknown = [m for m in wanted if m not in known]
             if unknown:
                 raise InputError(f"There is no metric {unknown[0]!r} in the result, only {known}.")
-            wanted = list(metrics)
-        table = (
-            table[table["metric"].isin(wanted)] if len(table) else pd.DataFrame(columns=cls.columns)
-        )
-        rank = {m: i for i, m in enumerate(wanted)}
-        table = table.sort_values("metric", key=lambda c: c.map(rank), kind="stable")
+            table = pd.concat(table[table["metric"] == metric] for metric in wanted)
         failures = {}
-        if len(models) and "failure" in models:
-            bad = models[models["failure"].fillna("").astype(str) != ""]
-            failures = dict(zip(bad["model"].astype(str), bad["failure"].astype(str), strict=True))
+        if "failure" in models:
+            texts = models["failure"].fillna("").astype(str)
+            failures = {
+                str(m): text for m, text in zip(models["model"], texts, strict=True) if text
+            }
         return cls(table, failures=failures, n_classes=len(results.classes))
 
     @property
@@ -119,11 +119,7 @@ class ComparisonDisplay(Display):
         """The models shown; those that failed come last."""
         return list(dict.fromkeys([*self.table["model"].astype(str), *self.failures]))
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        if not len(self.table):
-            return f"Comparison of models without metrics: {len(self.failures)} failed."
+    def _sentence(self) -> str:
         metric = self.metrics[0]
         part = self.table[self.table["metric"] == metric].dropna(subset=["estimate"])
         up = metric not in METRICS or METRICS[metric].greater_is_better
@@ -141,9 +137,6 @@ class ComparisonDisplay(Display):
         """Draw a panel per metric and a row per model."""
         metrics, models = self.metrics, self.models
         axes = self._panels(style, len(metrics), row_height(len(models), 1.1))
-        if not metrics:
-            empty(axes[0], "No model has metrics.", style)
-            return
         for i, metric in enumerate(metrics):
             self._panel(axes[i], metric, models, style, first=i == 0 or style.narrow)
 
@@ -180,10 +173,6 @@ class ComparisonDisplay(Display):
 
 
 _HEADINGS = {"auc": "AUC", "r2": "R²"}
-_COLUMNS = [
-    "views", "people", "value", "value_low", "value_high", "compared_with", "difference", "low",
-    "high", "compared_on",
-]  # fmt: skip
 _ALL_VIEWS = "all views"
 _LEVELS = (BASELINE, WITH, ALL, ALONE, WITHOUT)
 
@@ -221,6 +210,11 @@ class AddedValueDisplay(Display):
     with clinic.
     """
 
+    columns = (
+        "views", "people", "value", "value_low", "value_high", "compared_with", "difference",
+        "low", "high", "compared_on",
+    )  # fmt: skip
+
     def __init__(self, table: pd.DataFrame) -> None:
         table = pd.DataFrame(table)
         known = set(table["metric"]) if "metric" in table else set()
@@ -228,17 +222,15 @@ class AddedValueDisplay(Display):
         part = table[table["metric"] == self.metric] if len(table) else table
         base = part[part["question"] == BASELINE] if len(part) else part
         self.baseline = plain(base["view"].iloc[0]) if len(base) else "the baseline"
-        super().__init__(pd.DataFrame(self._set_rows(part), columns=_COLUMNS))
+        super().__init__(pd.DataFrame(self._set_rows(part), columns=self.columns))
+        self.nothing = (
+            f"Sets of views without {_HEADINGS[self.metric]}: there is nothing to compare.",
+            "There are no view sets to compare.",
+        )
 
     @classmethod
     def from_result(cls, result: Any) -> Self:
-        """Show what the views of a result add.
-
-        Parameters
-        ----------
-        result : NestedResult or path of a results folder
-            Of a comparison with `baseline_views`.
-        """
+        """Show what the views of a result of a comparison with `baseline_views` add."""
         return cls(results_of(result).table("added_value"))
 
     def _set_rows(self, part: pd.DataFrame) -> list[tuple[Any, ...]]:
@@ -247,39 +239,35 @@ class AddedValueDisplay(Display):
         levels = {r["model"]: r for r in rows if r["question"] in _LEVELS}
         added = {r["model"]: r for r in rows[::-1] if r["question"] in (ADDED, ALL_ADDED)}
         left_out = {r["reference"]: r for r in rows if r["question"] == BEYOND}
-        nothing: tuple[Any, ...] = ("", np.nan, np.nan, np.nan, np.nan)
-        found = []
+        alone: tuple[Any, ...] = ("", np.nan, np.nan, np.nan, np.nan)
+        sets = []
         for model, row in levels.items():
             question, view = row["question"], row["view"]
             name = {
                 BASELINE: f"{self.baseline} (baseline)", WITH: f"+ {view}", ALL: _ALL_VIEWS,
                 ALONE: f"{view} alone", WITHOUT: f"all but {view}",
             }[question]  # fmt: skip
-            compared = nothing
+            compared = alone
             if model in added:
                 compared = (self.baseline, *_difference(added[model]))
             elif model in left_out:
                 compared = (_ALL_VIEWS, *_difference(left_out.pop(model), -1.0))
-            found.append((name, row["people"], *_level(row), *compared))
+            sets.append((name, row["people"], *_level(row), *compared))
         # A set that is compared with the baseline and with all views has a row for each.
         for model, other in left_out.items():
             compared = (_ALL_VIEWS, *_difference(other, -1.0))
             level = (levels[model]["people"], *_level(levels[model]))
-            found.append((f"all but {other['view']}", *level, *compared))
-        return found
+            sets.append((f"all but {other['view']}", *level, *compared))
+        return sets
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        heading = _HEADINGS[self.metric]
-        if not len(self.table):
-            return f"Sets of views without {heading}: there is nothing to compare."
+    def _sentence(self) -> str:
         first = self.table.iloc[0]
         parts = [f"{plain(first['views'])} {number(first['value'])}"]
         for row in self.table[self.table["compared_with"] != ""].to_dict("records"):
             change = with_interval(row, ("low", "difference", "high"))
             name = f"{plain(row['views'])} {number(row['value'])}"
             parts.append(f"{name}, {change} compared with {row['compared_with']}")
+        heading = _HEADINGS[self.metric]
         return f"{heading} of {len(self.table)} sets of views: {'; '.join(parts)}."
 
     def _draw(self, style: Style) -> None:
@@ -288,42 +276,27 @@ class AddedValueDisplay(Display):
         references = [r for r in dict.fromkeys(self.table["compared_with"]) if r]
         names = [f"compared with {name}" for name in references]
         axes = self._panels(style, 2, row_height(rows, 1.1), legend_height(names, style))
-        if not rows:
-            axes[1].set_axis_off()
-            empty(axes[0], "There are no view sets to compare.", style)
-            return
-        self._values(axes[0], style)
-        handles = self._differences(axes[1], references, style, named=style.narrow)
-        self._legend(handles, names, style)
-
-    def _values(self, ax: Any, style: Style) -> None:
-        at = np.arange(len(self.table))
-        points(ax, self.table, at, style.ink, columns=("value_low", "value", "value_high"))
-        reference_line(ax, float(self.table["value"].iloc[0]), style)
-        name_rows(ax, self.table["views"].tolist(), style, 0.34)
-        ax.set_xlabel(f"{_HEADINGS[self.metric]}\nbetter →", fontsize=style.size - 0.5)
-        fit_ticks(ax, style, 0.6 if style.narrow else 0.3)
-
-    def _differences(
-        self, ax: Any, references: list[str], style: Style, *, named: bool
-    ) -> list[Any]:
-        """Draw the differences, a colour for each set that is compared with; return handles."""
+        levels = ("value_low", "value", "value_high")
+        points(axes[0], self.table, np.arange(rows), style.ink, columns=levels)
         handles = []
         for i, reference in enumerate(references):
-            mine = (self.table["compared_with"] == reference).to_numpy()
-            at = np.flatnonzero(mine)
-            part = self.table[mine]
-            columns = ("low", "difference", "high")
-            handles.append(points(ax, part, at, style.colour(i), "os"[i % 2], columns))
-        reference_line(ax, 0.0, style)
-        name_rows(ax, self.table["views"].tolist(), style, 0.34)
-        if not named:
-            ax.tick_params(axis="y", labelleft=False)
-        ax.set_xlabel(
-            f"Difference in {_HEADINGS[self.metric]}\nbetter →", fontsize=style.size - 0.5
-        )
-        fit_ticks(ax, style, 0.6 if style.narrow else 0.3)
-        return handles
+            compared = (self.table["compared_with"] == reference).to_numpy()
+            at, changes = np.flatnonzero(compared), ("low", "difference", "high")
+            handles.append(
+                points(axes[1], self.table[compared], at, style.colour(i), "os"[i % 2], changes)
+            )
+        heading = _HEADINGS[self.metric]
+        for ax, value, name in (
+            (axes[0], float(self.table["value"].iloc[0]), heading),
+            (axes[1], 0.0, f"Difference in {heading}"),
+        ):
+            reference_line(ax, value, style)
+            name_rows(ax, self.table["views"].tolist(), style, 0.34)
+            ax.set_xlabel(f"{name}\nbetter →", fontsize=style.size - 0.5)
+            fit_ticks(ax, style, 0.6 if style.narrow else 0.3)
+        if not style.narrow:
+            axes[1].tick_params(axis="y", labelleft=False)
+        self._legend(handles, names, style)
 
 
 def _difference(row: dict[Any, Any], sign: float = 1.0) -> tuple[float, ...]:
@@ -366,12 +339,14 @@ class OutcomesDisplay(Display):
     0.8 (0.71 to 0.89); pain 0.7 (0.6 to 0.8).
     """
 
+    nothing = ("Metric of every outcome: no model has figures.", "No model has metrics.")
+
     def __init__(self, table: pd.DataFrame, *, metric: str = "auc") -> None:
         table = pd.DataFrame(table)
         if len(table) and metric not in set(table["metric"]):
             known = list(dict.fromkeys(table["metric"]))
             raise InputError(f"There is no metric {metric!r} in the result, only {known}.")
-        super().__init__(table[table["metric"] == metric].reset_index(drop=True))
+        super().__init__(table[table["metric"] == metric])
         self.metric = metric
 
     @classmethod
@@ -406,14 +381,9 @@ class OutcomesDisplay(Display):
         """The models, in their order."""
         return list(dict.fromkeys(self.table["model"].astype(str)))
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        if not len(self.table):
-            return "Metric of every outcome: no model has figures."
+    def _sentence(self) -> str:
         first = self.models[0]
-        mine = self.table[self.table["model"] == first]
-        rows = mine.head(9).to_dict("records")
+        rows = self.table[self.table["model"] == first].head(9).to_dict("records")
         listed = "; ".join(f"{_called(r['outcome'])} {with_interval(r)}" for r in rows)
         n = len([o for o in self.outcomes if o != AVERAGE])
         return (
@@ -428,9 +398,6 @@ class OutcomesDisplay(Display):
         height = row_height(round(len(outcomes) * max(1.0, 0.7 * len(models))), 1.0)
         height += legend_height(models, style)
         main = self._axes(style, height)[0]
-        if not len(self.table):
-            empty(main, "No model has metrics.", style)
-            return
         handles = []
         for i, model in enumerate(models):
             part = self.table[self.table["model"] == model]

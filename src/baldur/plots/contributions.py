@@ -107,44 +107,40 @@ class ContributionsDisplay(Display):
             As in `from_estimator`; by default probabilities where the table has the row
             "(uncertainty)", which regressions do not have.
         """
-        who = _chosen_sample(list(dict.fromkeys(table["sample"])), sample)
-        mine = table[table["sample"] == who]
-        outputs = list(dict.fromkeys(mine["output"].astype(str)))
+        name = _chosen_sample(list(dict.fromkeys(table["sample"])), sample)
+        rows = table[table["sample"] == name]
+        outputs = rows["output"].astype(str)
         if output is None:
-            output = mine.groupby(mine["output"].astype(str))["contribution"].sum().idxmax()
-        if str(output) not in outputs:
-            raise InputError(f"There is no output {output!r} in the explanation, only {outputs}.")
+            output = rows.groupby(outputs)["contribution"].sum().idxmax()
+        if str(output) not in set(outputs):
+            raise InputError(
+                f"There is no output {output!r} in the explanation, only {list(outputs.unique())}."
+            )
         if probability is None:
-            probability = bool((mine["feature"] == UNCERTAINTY).any())
-        return cls(
-            mine[mine["output"].astype(str) == str(output)],
-            probability=probability,
-            sample=str(who),
-            output=str(output),
-        )
+            probability = bool((rows["feature"] == UNCERTAINTY).any())
+        rows = rows[outputs == str(output)]
+        return cls(rows, probability=probability, sample=str(name), output=str(output))
 
     @property
     def value(self) -> float:
         """The prediction: log odds, or units of the outcome in regression."""
         return float(self.table["end"].iloc[-1])
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
+    def _sentence(self) -> str:
         terms = self.table.iloc[1:-1]
         of = f" of {plain(self.output)}" if self.output else ""
-        said = number(self.value)
+        end = number(self.value)
         if self.probability:
-            said = f"a probability{of} of {expit(self.value):.1%} (log odds {said})"
+            end = f"a probability{of} of {expit(self.value):.1%} (log odds {end})"
         start = float(self.table["end"].iloc[0])
         begin = f"{expit(start):.1%}" if self.probability else number(start)
         order = np.argsort(-np.abs(terms["contribution"].to_numpy(dtype=float)), kind="stable")
         largest = "; ".join(
-            f"{plain(_name(row))} {fixed(row['contribution'], sign=True)}"
+            f"{plain(full_name(*_pair(row)))} {fixed(row['contribution'], sign=True)}"
             for row in terms.iloc[order[:3]].to_dict("records")
         )
         why = f", the largest contributions being {largest}" if largest else ""
-        return f"From the average person's {begin} to {said}{why}."
+        return f"From the average person's {begin} to {end}{why}."
 
     def _draw(self, style: Style, *, most: int = 14) -> None:
         """Draw a bar per term; each starts at the end of the previous one."""
@@ -200,19 +196,15 @@ class ContributionsDisplay(Display):
                     ax.plot(ends, [i, i], color=style.ink, linewidth=1.0, solid_capstyle="butt")
             if not last:
                 ax.plot([row["end"]] * 2, [i, i + 1], color=style.faint, linewidth=0.8, zorder=0)
-        said = f"{expit(self.value):.0%}" if self.probability else number(self.value)
+        end = f"{expit(self.value):.0%}" if self.probability else number(self.value)
         ax.annotate(
-            said, (self.value, len(shown) - 1), xytext=(8, 0), textcoords="offset points",
+            end, (self.value, len(shown) - 1), xytext=(8, 0), textcoords="offset points",
             va="center", fontweight="bold", color=style.ink,
         )  # fmt: skip
 
     def _range(self, shown: pd.DataFrame) -> tuple[float, float]:
-        ends = np.concatenate(
-            [
-                shown["end"].to_numpy(dtype=float),
-                *((shown["start"] + shown[k]).to_numpy(dtype=float) for k in ("lower", "upper")),
-            ]
-        )
+        starts, limits = shown["start"].to_numpy(dtype=float)[:, None], shown[["lower", "upper"]]
+        ends = np.r_[shown["end"].to_numpy(dtype=float), np.ravel(starts + limits.to_numpy(float))]
         ends = ends[np.isfinite(ends)]
         low, high = float(ends.min()), float(ends.max())
         room = max(high - low, 0.5 if self.probability else 1e-6)
@@ -274,10 +266,10 @@ def _chosen_sample(known: list[Any], sample: Any) -> Any:
                 f"sample=; the samples are {listed}."
             )
         return known[0]
-    who = next((s for s in known if str(s) == str(sample)), None)
-    if who is None:
+    named = [s for s in known if str(s) == str(sample)]
+    if not named:
         raise InputError(f"There is no sample {str(sample)!r}; the samples are {listed}.")
-    return who
+    return named[0]
 
 
 def _pair(row: dict[Any, Any]) -> tuple[str, str]:
@@ -286,7 +278,3 @@ def _pair(row: dict[Any, Any]) -> tuple[str, str]:
     if feature in (AVERAGE, UNCERTAINTY, PREDICTION) or feature.endswith(_SMALL):
         return "", feature.strip("()").replace("(", "")
     return str(row["view"]), "other features" if feature == OTHERS else feature
-
-
-def _name(row: dict[Any, Any]) -> str:
-    return full_name(*_pair(row))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from baldur.evaluation.selected_features import CORRELATION_COLUMNS, feature_correlations
-from baldur.plots.display import Display, one_model, results_of
-from baldur.plots.drawing import draw_cells, empty, name_columns, name_features, row_height
+from baldur.plots.display import Display, results_of, rows_of_model
+from baldur.plots.drawing import draw_cells, name_columns, name_features, row_height
 from baldur.plots.style import Style, count, feature_labels, full_name, matplotlib, plain
 from baldur.views.estimator_input import open_views
 
@@ -43,8 +44,11 @@ class CorrelationDisplay(Display):
            [-0.4,  1. ]])
     """
 
+    columns = tuple(CORRELATION_COLUMNS)
+    nothing = ("Correlations without rows: no feature was selected.", "No feature was selected.")
+
     def __init__(self, table: pd.DataFrame, sets: pd.DataFrame | None = None) -> None:
-        super().__init__(pd.DataFrame(table, columns=CORRELATION_COLUMNS).reset_index(drop=True))
+        super().__init__(pd.DataFrame(table, columns=CORRELATION_COLUMNS))
         self.sets = sets
 
     @classmethod
@@ -67,31 +71,28 @@ class CorrelationDisplay(Display):
         """
         selected = model.summary()[["view", "feature"]].drop_duplicates().head(most)
         sets = getattr(model, "credible_sets_", None)
-        chosen: list[Pair] = []
+        chosen: dict[Pair, None] = {}
         shown = []
         # Views one after the other, so that each forms a block.
         for view in model.view_names_:
             for feature in selected.loc[selected["view"] == view, "feature"].astype(str):
-                others = pd.DataFrame() if sets is None else _others(sets, (view, feature))
-                if len(others):
+                chosen[view, feature] = None
+                if sets is not None:
+                    others = _others(sets, (view, feature))
                     others = others[others["probability"] >= least].head(n_interchangeable)
                     shown.append(others)
-                named = list(_members(others)) if len(others) else []
-                chosen += [p for p in [(view, feature), *named] if p not in chosen]
+                    chosen |= dict.fromkeys(_members(others))
         data = open_views(model, X, reset=False)
-        return cls(
-            feature_correlations(data, chosen),
-            pd.concat(shown, ignore_index=True) if shown else None,
-        )
+        members = pd.concat(shown, ignore_index=True) if shown else pd.DataFrame()
+        return cls(feature_correlations(data, list(chosen)), members if len(members) else None)
 
     @classmethod
     def from_result(cls, result: Any, model: str | None = None) -> Self:
         """Show the features that at least half of the folds of a model select."""
-        table = results_of(result).table("correlations")
-        if not len(table):
-            return cls(pd.DataFrame(columns=CORRELATION_COLUMNS))
-        name = one_model(table, model, "correlations of features")
-        return cls(table[table["model"] == name])
+        results = results_of(result)
+        if not len(results.table("correlations")):
+            return cls(pd.DataFrame())
+        return cls(rows_of_model(results, "correlations", model, "correlations of features")[0])
 
     @property
     def features(self) -> list[Pair]:
@@ -102,13 +103,10 @@ class CorrelationDisplay(Display):
     def matrix(self) -> np.ndarray:
         """Return the correlations as a square array."""
         place = {pair: i for i, pair in enumerate(self.features)}
-        made = np.full((len(place), len(place)), np.nan)
-        rows = zip(self.table["view_a"], self.table["feature_a"], strict=True)
-        columns = zip(self.table["view_b"], self.table["feature_b"], strict=True)
-        at = [(place[a], place[b]) for a, b in zip(rows, columns, strict=True)]
-        if at:
-            made[tuple(np.array(at).T)] = self.table["correlation"].to_numpy(dtype=float)
-        return made
+        cells = np.full((len(place), len(place)), np.nan)
+        for a, other_a, b, other_b, value in self.table[CORRELATION_COLUMNS].to_numpy():
+            cells[place[a, other_a], place[b, other_b]] = value
+        return cells
 
     @property
     def groups(self) -> list[list[int]]:
@@ -116,26 +114,22 @@ class CorrelationDisplay(Display):
         if self.sets is None:
             return []
         place = {pair: i for i, pair in enumerate(self.features)}
-        found = []
+        groups = []
         for (view, feature), part in self.sets.groupby(["view", "feature"], sort=False):
             rows = {place[p] for p in [(view, feature), *_members(part)] if p in place}
             if len(rows) > 1:
-                found.append(sorted(rows))
-        return found
+                groups.append(sorted(rows))
+        return groups
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        features, made = self.features, self.matrix()
-        if not features:
-            return "Correlations without rows: no feature was selected."
+    def _sentence(self) -> str:
+        features, cells = self.features, self.matrix()
         views = dict.fromkeys(view for view, _ in features)
         text = f"Correlations of {count(len(features), 'feature')} from {count(len(views), 'view')}"
-        upper = np.abs(np.where(np.triu(np.ones_like(made), 1) > 0, made, np.nan))
+        upper = np.abs(np.where(np.triu(np.ones_like(cells), 1) > 0, cells, np.nan))
         if np.isfinite(upper).any():
             i, j = np.unravel_index(int(np.nanargmax(upper)), upper.shape)
             text += (
-                f", the largest {made[i, j]:.2f} between {plain(full_name(*features[i]))} and "
+                f", the largest {cells[i, j]:.2f} between {plain(full_name(*features[i]))} and "
                 f"{plain(full_name(*features[j]))}"
             )
         if self.groups:
@@ -149,14 +143,11 @@ class CorrelationDisplay(Display):
         numbered = len(features) > (8 if style.narrow else 14)
         height = row_height(len(features), 0.9 if numbered else 1.9)
         main = self._axes(style, height)[0]
-        if not features:
-            empty(main, "No feature was selected.", style)
-            return
-        made = self.matrix()
+        cells = self.matrix()
         # The correlation of a feature with itself is not informative.
-        np.fill_diagonal(made, np.nan)
+        np.fill_diagonal(cells, np.nan)
         main.set_facecolor("#d0d0d0")
-        draw_cells(main, made, style, "Correlation", limit=1.0)
+        draw_cells(main, cells, style, "Correlation", limit=1.0)
         name_features(main, features, style, 0.36)
         self._mark_rows(main, numbered=numbered)
         main.set_ylim(len(features) - 0.5, -0.5)
@@ -185,14 +176,12 @@ class CorrelationDisplay(Display):
     def _frames(self, ax: Any) -> None:
         Rectangle = matplotlib("patches").Rectangle
         outside = self._interchangeable()
-        current = None
-        for i, pair in enumerate(self.features):
-            if pair in outside:
-                continue
-            if current is not None and pair[0] != current:
+        selected = [(i, view) for i, (view, name) in enumerate(self.features)
+                    if (view, name) not in outside]  # fmt: skip
+        for (_, before), (i, view) in pairwise(selected):
+            if view != before:
                 ax.axhline(i - 0.5, color=_FRAME, linewidth=1.6)
                 ax.axvline(i - 0.5, color=_FRAME, linewidth=1.6)
-            current = pair[0]
         for rows in self.groups:
             # Members follow their feature, unless an earlier set has them too.
             if rows[-1] - rows[0] != len(rows) - 1:
@@ -215,6 +204,8 @@ def _members(sets: pd.DataFrame) -> list[Pair]:
 
 def _others(sets: pd.DataFrame, pair: Pair) -> pd.DataFrame:
     """Return the other members of the set of a feature, the most probable first."""
-    mine = sets[(sets["view"] == pair[0]) & (sets["feature"].astype(str) == pair[1])]
-    itself = (mine["member_view"] == pair[0]) & (mine["member_feature"].astype(str) == pair[1])
-    return mine[~itself].sort_values("probability", ascending=False, kind="stable")
+    members = sets[(sets["view"] == pair[0]) & (sets["feature"].astype(str) == pair[1])]
+    itself = [member == pair for member in _members(members)]
+    return members[~np.array(itself, dtype=bool)].sort_values(
+        "probability", ascending=False, kind="stable"
+    )

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import (
-    Callable,
-    Sequence,
-)
-from typing import (
-    Any,
-    ClassVar,
-    Self,
-)
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
-from baldur.core.threads import (
-    one_thread,
-)
-from baldur.evaluation.clinical.curves import (
-    curve_areas,
-    precision_recall_curves,
-    roc_curves,
-)
-from baldur.evaluation.clinical.decision import (
-    TREAT_ALL,
-    TREAT_NONE,
-)
+from baldur.core.threads import one_thread
+from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
+from baldur.evaluation.clinical.decision import TREAT_ALL, TREAT_NONE
 from baldur.evaluation.clinical.held_out import Resampled
-from baldur.evaluation.metrics import (
-    METRICS,
-)
+from baldur.evaluation.metrics import METRICS
 from baldur.plots.display import Display, results_of
 from baldur.plots.drawing import (
     Line,
     band_text,
     chosen_models,
     draw_curves,
-    empty,
     interval_text,
     legend_height,
     table_lines,
@@ -73,6 +54,12 @@ class CalibrationDisplay(Display):
     Smooth calibration curves with a 95 % band: ridge, at most 0.1 from the diagonal.
     """
 
+    columns = ("model", "class", "predicted", "observed", "low", "high")
+    nothing = (
+        "Calibration without curves: no model gives probabilities.",
+        "No model gives probabilities.",
+    )
+
     def __init__(
         self,
         table: pd.DataFrame,
@@ -86,71 +73,44 @@ class CalibrationDisplay(Display):
 
     @classmethod
     def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
-        """Show the models of a result.
-
-        Parameters
-        ----------
-        result : NestedResult or path of a results folder
-        models : list of str, optional
-            Default: the first six, or only the first one where there are more than two classes.
-        """
+        """Show models of a result: six, or the first one of more than two classes, by default."""
         results = results_of(result)
         table = chosen_models(results.table("calibration_curve"), models, "calibration curve")
-        if not len(table):
-            table = pd.DataFrame(columns=["model", "class", "predicted", "observed", "low", "high"])
-        measures = results.table("calibration")
         spread = _histogram(results.table("predictions"), table, results.classes)
-        return cls(
-            table,
-            measures if len(measures) else None,
-            spread,
-            regression=not results.classes,
-        )
+        return cls(table, results.table("calibration"), spread, regression=not results.classes)
 
     def _slopes(self, lines: Sequence[Line]) -> list[str]:
         """Return the calibration slope of each curve, as text after the name."""
         return [interval_text("slope", line.measure(self.measures, "slope")) for line in lines]
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
+    def _sentence(self) -> str:
         lines = table_lines(self.table)
-        if not lines:
-            return "Calibration without curves: no model gives probabilities."
-        said = []
+        texts = []
         for line, slope in zip(lines, self._slopes(lines), strict=True):
             far = np.abs(line.rows["observed"] - line.rows["predicted"]).max()
-            said.append(f"{plain(line.name)}{slope}, at most {far:.2g} from the diagonal")
-        return f"Smooth calibration curves{band_text(lines)}: {'; '.join(said)}."
+            texts.append(f"{plain(line.name)}{slope}, at most {far:.2g} from the diagonal")
+        return f"Smooth calibration curves{band_text(lines)}: {'; '.join(texts)}."
 
     def _draw(self, style: Style) -> None:
         """Draw the curves, and below them a histogram of the predictions."""
         lines = table_lines(self.table)
-        below = self.spread is not None and len(self.spread) > 0 and len(lines) > 0
-        names, notes = [o.name for o in lines], self._slopes(lines)
-        texts = [f"{n}{note}" for n, note in zip(names, notes, strict=True)]
-        height = style.width * 0.85 + legend_height(texts, style) + (0.9 if below else 0.0)
-        heights = (4.0, 1.0) if below else (1.0,)
-        axes = self._axes(style, height, (1.0,), heights)
-        main = axes[0]
-        if not lines:
-            empty(main, "No model gives probabilities.", style)
-            return
+        names, notes = [line.name for line in lines], self._slopes(lines)
+        height = style.width * 0.85 + legend_height(names, style, notes)
+        if self.spread is None or not len(self.spread):
+            main = below = self._axes(style, height)[0]
+        else:
+            main, below = self._axes(style, height + 0.9, (1.0,), (4.0, 1.0))
+            self._people(below, self.spread, lines, style)
+            main.tick_params(axis="x", labelbottom=False)
         ends = self._ends()
         main.plot(ends, ends, color=style.faint, linestyle=":", linewidth=1.2, zorder=0)
         handles = draw_curves(main, lines, "predicted", "observed", style)
-        main.set_xlim(*ends)
         main.set_ylim(*ends)
         main.set_ylabel("Observed" if self.regression else "Observed share")
+        for ax in {main, below}:
+            ax.set_xlim(*ends)
+        below.set_xlabel("Predicted" if self.regression else "Predicted probability")
         self._legend(handles, names, style, notes)
-        said = "Predicted" if self.regression else "Predicted probability"
-        if not below:
-            main.set_xlabel(said)
-            return
-        self._people(axes[1], lines, style)
-        main.tick_params(axis="x", labelbottom=False)
-        axes[1].set_xlim(*ends)
-        axes[1].set_xlabel(said)
 
     def _ends(self) -> tuple[float, float]:
         if not self.regression:
@@ -160,12 +120,9 @@ class CalibrationDisplay(Display):
         room = 0.03 * max(float(np.ptp(values)), 1e-9)
         return float(values.min()) - room, float(values.max()) + room
 
-    def _people(self, ax: Any, lines: Sequence[Line], style: Style) -> None:
-        if self.spread is None:
-            return
+    def _people(self, ax: Any, spread: pd.DataFrame, lines: Sequence[Line], style: Style) -> None:
         for i, line in enumerate(lines):
-            at = (self.spread["model"] == line.model) & (self.spread["class"] == line.target)
-            part = self.spread[at]
+            part = spread[(spread["model"] == line.model) & (spread["class"] == line.target)]
             if len(part):
                 edges = np.r_[part["left"].to_numpy(), part["right"].to_numpy()[-1:]]
                 ax.stairs(
@@ -182,33 +139,25 @@ def _histogram(
     """Count the samples (the mean over repeats) in bins of the prediction."""
     if not len(predictions) or not len(curves):
         return None
+    drawn = predictions[predictions["model"].astype(str).isin(set(curves["model"].astype(str)))]
     ends = (0.0, 1.0)
     if not classes:
         # The same bins for all models, so that their histograms can be compared.
-        drawn = predictions["model"].astype(str).isin(set(curves["model"].astype(str)))
-        every = predictions.loc[drawn, "predicted"].to_numpy(dtype=float)
+        every = drawn["predicted"].to_numpy(dtype=float)
         every = every[np.isfinite(every)]
         ends = (float(every.min()), float(every.max())) if len(every) else ends
     parts = []
     for line in table_lines(curves):
-        mine = predictions[predictions["model"].astype(str) == line.model]
         column = f"p_{line.target}" if classes else "predicted"
-        if column not in mine or not len(mine):
+        rows = drawn[drawn["model"].astype(str) == line.model]
+        if column not in rows or not len(rows):
             continue
-        values = mine[column].to_numpy(dtype=float)
-        values = values[np.isfinite(values)]
-        counts, edges = np.histogram(values, BINS, range=ends)
-        repeats = mine["repeat"].nunique() if "repeat" in mine else 1
-        parts.append(
-            pd.DataFrame(
-                {"model": line.model, "class": line.target, "left": edges[:-1],
-                 "right": edges[1:], "people": counts / repeats}
-            )
-        )  # fmt: skip
+        values = rows[column].to_numpy(dtype=float)
+        counts, edges = np.histogram(values[np.isfinite(values)], BINS, range=ends)
+        repeats = rows["repeat"].nunique() if "repeat" in rows else 1
+        bins = {"left": edges[:-1], "right": edges[1:], "people": counts / repeats}
+        parts.append(pd.DataFrame({"model": line.model, "class": line.target, **bins}))
     return pd.concat(parts, ignore_index=True) if parts else None
-
-
-DECISION_COLUMNS = ["model", "threshold", "net_benefit", "low", "high"]
 
 
 class DecisionDisplay(Display):
@@ -234,52 +183,49 @@ class DecisionDisplay(Display):
     thresholds from 0.2 to 0.5, by 0.1 at most.
     """
 
+    columns = ("model", "threshold", "net_benefit", "low", "high")
+    nothing = (
+        "Decision curves without lines: they need two classes and probabilities.",
+        "Decision curves need two classes and probabilities.",
+    )
+
     @classmethod
     def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
-        """Show the models of a result with two classes.
-
-        Parameters
-        ----------
-        result : NestedResult or path of a results folder
-        models : list of str, optional
-            Default: the first six.
-        """
+        """Show models of a result with two classes, by default the first six."""
         table = results_of(result).table("decision")
         if not len(table):
-            return cls(pd.DataFrame(columns=DECISION_COLUMNS))
-        both = table["model"].isin([TREAT_ALL, TREAT_NONE])
-        mine = chosen_models(table[~both], models, "decision curve")
-        return cls(pd.concat([table[both], mine], ignore_index=True))
-
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        lines = table_lines(self._models)
-        if not lines:
-            return "Decision curves without lines: they need two classes and probabilities."
-        best = self._default()
-        said = []
-        for line in lines:
-            over = line.rows["net_benefit"].to_numpy(dtype=float) - best
-            t = line.rows["threshold"].to_numpy(dtype=float)[over > 1e-12]
-            where = "at no threshold"
-            if len(t):
-                where = f"at {len(t)} of {len(over)} thresholds from {t.min():g} to {t.max():g}"
-            most = f", by {number(over.max())} at most" if len(t) else ""
-            said.append(f"{plain(line.name)} {where}{most}")
-        return (
-            f"Decision curves{band_text(lines)}: net benefit above treating all or none for "
-            f"{'; '.join(said)}."
-        )
+            return cls(table)
+        default = table["model"].isin([TREAT_ALL, TREAT_NONE])
+        curves = chosen_models(table[~default], models, "decision curve")
+        return cls(pd.concat([table[default], curves]))
 
     @property
     def _models(self) -> pd.DataFrame:
         return self.table[~self.table["model"].isin([TREAT_ALL, TREAT_NONE])]
 
-    def _default(self) -> np.ndarray:
-        """Return the better of treating all and none at each threshold."""
+    @property
+    def _is_empty(self) -> bool:
+        return not len(self._models)
+
+    def _sentence(self) -> str:
+        lines = table_lines(self._models)
         treated = self.table[self.table["model"] == TREAT_ALL]
-        return np.maximum(treated["net_benefit"].to_numpy(dtype=float), 0.0)
+        best = np.maximum(treated["net_benefit"].to_numpy(dtype=float), 0.0)
+        texts = []
+        for line in lines:
+            over = line.rows["net_benefit"].to_numpy(dtype=float) - best
+            t = line.rows["threshold"].to_numpy(dtype=float)[over > 1e-12]
+            where = "at no threshold"
+            if len(t):
+                where = (
+                    f"at {len(t)} of {len(over)} thresholds from {t.min():g} to {t.max():g}, by "
+                    f"{number(over.max())} at most"
+                )
+            texts.append(f"{plain(line.name)} {where}")
+        return (
+            f"Decision curves{band_text(lines)}: net benefit above treating all or none for "
+            f"{'; '.join(texts)}."
+        )
 
     def _draw(self, style: Style) -> None:
         """Draw the curves, and the 95 % band of the first model."""
@@ -287,9 +233,6 @@ class DecisionDisplay(Display):
         names = [line.name for line in lines]
         height = style.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], style)
         main = self._axes(style, height)[0]
-        if not lines:
-            empty(main, "Decision curves need two classes and probabilities.", style)
-            return
         handles = draw_curves(main, lines, "threshold", "net_benefit", style)
         for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
             part = self.table[self.table["model"] == name]
@@ -318,7 +261,6 @@ class RankingDisplay(Display):
 
     curves: ClassVar[Callable[..., pd.DataFrame]]
     called: ClassVar[str]
-    curve_columns: ClassVar[tuple[str, str]]
     headings: ClassVar[tuple[str, str]]
     area: ClassVar[tuple[str, str, str]]
     """Measure of the area in the table of areas, its name, and its short name in a legend."""
@@ -326,6 +268,10 @@ class RankingDisplay(Display):
     def __init__(self, table: pd.DataFrame, areas: pd.DataFrame | None = None) -> None:
         super().__init__(table)
         self.areas = areas
+        self.nothing = (
+            f"{self.called} without lines: no model has scores of classes.",
+            "No model has scores of classes.",
+        )
 
     @classmethod
     def from_predictions(
@@ -358,7 +304,7 @@ class RankingDisplay(Display):
     ) -> Self:
         """Compute the curves of the models of some rows of the predictions."""
         if not len(rows):
-            return cls(pd.DataFrame(columns=["model", "class", *cls.curve_columns, "low", "high"]))
+            return cls(pd.DataFrame())
         first, *others = dict.fromkeys(rows["model"].astype(str))
         with one_thread():
             every = sample()
@@ -374,24 +320,13 @@ class RankingDisplay(Display):
     def from_result(
         cls, result: Any, models: Sequence[str] | None = None, resamples: int = 2000
     ) -> Self:
-        """Show the models of a result.
-
-        Parameters
-        ----------
-        result : NestedResult or path of a results folder
-        models, resamples
-            As in `from_predictions`.
-        """
+        """Show models of a result; `models` and `resamples` are as in `from_predictions`."""
         results = results_of(result)
         rows = chosen_models(results.table("predictions"), models, cls.called, results.classes)
         return cls._of_models(lambda: results.resampled, rows, resamples)
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
+    def _sentence(self) -> str:
         lines = table_lines(self.table)
-        if not lines:
-            return f"{self.called} without lines: no model has scores of classes."
         notes = self._areas(lines, self.area[1])
         listed = "; ".join(f"{plain(o.name)}{note}" for o, note in zip(lines, notes, strict=True))
         return f"{self.called}{band_text(lines)}{self._chance_text()}: {listed}."
@@ -404,15 +339,9 @@ class RankingDisplay(Display):
         """Draw a curve per model or class, and the 95 % band of the first model."""
         lines = table_lines(self.table)
         names, notes = [line.name for line in lines], self._areas(lines, self.area[2])
-        height = style.width + legend_height(
-            [f"{n}{m}" for n, m in zip(names, notes, strict=True)], style
-        )
-        main = self._axes(style, height)[0]
-        if not lines:
-            empty(main, "No model has scores of classes.", style)
-            return
+        main = self._axes(style, style.width + legend_height(names, style, notes))[0]
         self._chance(main, style)
-        handles = draw_curves(main, lines, *self.curve_columns, style)
+        handles = draw_curves(main, lines, self.columns[2], self.columns[3], style)
         main.set_xlim(-0.01, 1.01)
         main.set_ylim(-0.01, 1.01)
         main.set_box_aspect(1)
@@ -453,7 +382,7 @@ class PrecisionRecallDisplay(RankingDisplay):
 
     curves = staticmethod(precision_recall_curves)
     called = "Precision-recall curve"
-    curve_columns = ("sensitivity", "precision")
+    columns = ("model", "class", "sensitivity", "precision", "low", "high")
     headings = ("Sensitivity (recall)", "Precision")
     area = ("average_precision", "average precision", "AP")
 
@@ -495,12 +424,9 @@ class RocDisplay(RankingDisplay):
 
     curves = staticmethod(roc_curves)
     called = "ROC curve"
-    curve_columns = ("false_positive_rate", "sensitivity")
+    columns = ("model", "class", "false_positive_rate", "sensitivity", "low", "high")
     headings = ("False-positive rate (1 − specificity)", "Sensitivity")
     area = ("auc", "area under the curve", "AUC")
-
-
-LEARNING_COLUMNS = ["model", "metric", "people", "kind", "estimate", "low", "high"]
 
 
 class LearningCurveDisplay(Display):
@@ -523,25 +449,21 @@ class LearningCurveDisplay(Display):
     'Learning curve of AUC: ridge from 0.7 with 40 samples to 0.78 with 80.'
     """
 
+    columns = ("model", "metric", "people", "kind", "estimate", "low", "high")
+    nothing = (
+        "Learning curve without points: the study did not ask for one.",
+        "There is no learning curve.",
+    )
+
     @classmethod
     def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
-        """Show the learning curve of a results folder.
-
-        Parameters
-        ----------
-        result : path of a results folder, or the table that `learning_curve` returned
-        models : list of str, optional
-            Default: the first six.
-        """
-        if isinstance(result, pd.DataFrame):
-            table = result
-        else:
-            table = results_of(result).table("learning_curve")
+        """Show models of a result or of the table of `learning_curve`, by default the first six."""
+        given = isinstance(result, pd.DataFrame)
+        table = result if given else results_of(result).table("learning_curve")
         if not len(table):
-            return cls(pd.DataFrame(columns=LEARNING_COLUMNS))
+            return cls(pd.DataFrame())
         # Older results have fitted curves as well.
-        measured = table[table["kind"] == "measured"]
-        return cls(chosen_models(measured, models, "learning curve"))
+        return cls(chosen_models(table[table["kind"] == "measured"], models, "learning curve"))
 
     @property
     def metric(self) -> str:
@@ -549,21 +471,17 @@ class LearningCurveDisplay(Display):
         name = str(self.table["metric"].iloc[0])
         return METRICS[name].heading if name in METRICS else name
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        if not len(self.table):
-            return "Learning curve without points: the study did not ask for one."
-        said = []
+    def _sentence(self) -> str:
+        texts = []
         for line in table_lines(self.table):
             rows = line.rows.sort_values("people")
             first, last = rows.iloc[0], rows.iloc[-1]
-            said.append(
+            texts.append(
                 f"{plain(line.name)} from {number(first['estimate'])} with "
                 f"{first['people']:.0f} samples to {number(last['estimate'])} with "
                 f"{last['people']:.0f}"
             )
-        return f"Learning curve of {self.metric}: {'; '.join(said)}."
+        return f"Learning curve of {self.metric}: {'; '.join(texts)}."
 
     def _draw(self, style: Style) -> None:
         """Draw the points of each model with their intervals, joined by a line."""
@@ -571,9 +489,6 @@ class LearningCurveDisplay(Display):
         names = [line.name for line in lines]
         height = style.width * 0.62 + legend_height(names, style)
         main = self._axes(style, height)[0]
-        if not lines:
-            empty(main, "There is no learning curve.", style)
-            return
         handles = []
         for i, line in enumerate(lines):
             colour = style.colour(i)

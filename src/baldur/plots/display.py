@@ -12,13 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import pandas as pd
 
 from baldur.core.atomic_io import write_atomically
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
-from baldur.plots.drawing import legend
+from baldur.plots.drawing import LEAST_HEIGHT, empty, legend
 from baldur.plots.style import Style, make_style, matplotlib
 
 FORMATS = ("png", "svg", "pdf")
@@ -80,10 +79,12 @@ class Display(ABC):
 
     columns: ClassVar[Sequence[str]] = ()
     """Columns of a table without rows."""
+    nothing: tuple[str, str] = ("", "")
+    """Alternative text of a figure without rows, and what is written in it."""
 
     def __init__(self, table: pd.DataFrame) -> None:
         table = pd.DataFrame(table).reset_index(drop=True)
-        self.table = table if len(table.columns) else table.reindex(columns=list(self.columns))
+        self.table = table if len(table.columns) else pd.DataFrame(columns=list(self.columns))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.alt_text}>"
@@ -95,9 +96,17 @@ class Display(ABC):
         return self._bytes("png", _NOTEBOOK_DPI)
 
     @property
-    @abstractmethod
     def alt_text(self) -> str:
         """What is shown, in one sentence with its numbers."""
+        return (self._is_empty and self.nothing[0]) or self._sentence()
+
+    @abstractmethod
+    def _sentence(self) -> str:
+        """Return the alternative text of a figure that shows something."""
+
+    @property
+    def _is_empty(self) -> bool:
+        return not len(self.table)
 
     def plot(
         self,
@@ -129,7 +138,10 @@ class Display(ABC):
         style = make_style(theme, width, ax)
         self.ax_, self._own_figure = ax, ax is None
         with matplotlib().rc_context({**style.rc(), "font.family": _fonts()}):
-            self._draw(style, **options)
+            if self._is_empty and self.nothing[1]:
+                empty(self._axes(style, LEAST_HEIGHT)[0], self.nothing[1], style)
+            else:
+                self._draw(style, **options)
         return self
 
     _draw: Callable[..., None]
@@ -305,22 +317,15 @@ def results_of(source: Any) -> Results:
     )
 
 
-def one_model(table: pd.DataFrame, model: str | None, what: str) -> str:
-    """Return the model to show: the given one, or the first of the table."""
-    names = list(dict.fromkeys(table["model"].astype(str))) if "model" in table else []
-    if model is None:
-        if not names:
-            raise InputError(f"There is no finished model with {what} in these results.")
-        return str(names[0])
-    if model not in names:
-        raise InputError(f"Model {model!r} has no {what}; models that have some: {names}.")
-    return model
-
-
-def fold_names(table: pd.DataFrame) -> np.ndarray:
-    """Return the name of the fold of each row: "3", or "2.3" where there are repeats."""
-    repeats = table["repeat"].astype(int)
-    folds = table["fold"].astype(int).astype(str)
-    if repeats.nunique() <= 1:
-        return folds.to_numpy(dtype=str)
-    return (repeats.astype(str) + "." + folds).to_numpy(dtype=str)
+def rows_of_model(
+    results: Results, table: str, model: str | None, what: str
+) -> tuple[pd.DataFrame, str]:
+    """Return the rows of a model in a table of results, by default of the first, and its name."""
+    rows = results.table(table)
+    names = list(dict.fromkeys(rows["model"].astype(str))) if "model" in rows else []
+    if model is None and not names:
+        raise InputError(f"There is no finished model with {what} in these results.")
+    name = str(names[0]) if model is None else model
+    if name not in names:
+        raise InputError(f"Model {name!r} has no {what}; models that have some: {names}.")
+    return rows[rows["model"] == name], name

@@ -95,14 +95,6 @@ def _text_width(characters: int, style: Style) -> float:
     return characters * CHARACTER * style.size / 10.5 + 0.1
 
 
-def intervals(ax: Any, low: Any, high: Any, at: Any, colour: Any) -> None:
-    """Draw horizontal intervals at rows `at`, except those with an unknown or infinite end."""
-    low, high, at = (np.asarray(v, dtype=float) for v in (low, high, at))
-    known = np.isfinite(low) & np.isfinite(high)
-    if known.any():
-        ax.hlines(at[known], low[known], high[known], color=colour, linewidth=1.6, zorder=2.0)
-
-
 def points(
     ax: Any,
     table: pd.DataFrame,
@@ -112,9 +104,12 @@ def points(
     columns: Sequence[str] = ESTIMATE,
     **look: Any,
 ) -> Any:
-    """Draw estimates with their intervals at rows `at`; return the handle of a legend."""
+    """Draw estimates at rows `at` with intervals where known; return the handle of a legend."""
     low, middle, high = (table[c].to_numpy(dtype=float) for c in columns)
-    intervals(ax, low, high, at, colour)
+    at = np.asarray(at, dtype=float)
+    known = np.isfinite(low) & np.isfinite(high)
+    if known.any():
+        ax.hlines(at[known], low[known], high[known], color=colour, linewidth=1.6, zorder=2.0)
     look = {"markersize": 6, **look}
     (drawn,) = ax.plot(middle, at, linestyle="none", marker=marker, color=colour, **look)
     return drawn
@@ -166,9 +161,10 @@ def stacked_bars(ax: Any, parts: Sequence[Any], style: Style, height: float) -> 
     return handles
 
 
-def legend_height(names: Sequence[str], style: Style) -> float:
-    """Return the inches that a legend of these names takes."""
-    return 0.215 * -(-len(names) // style.columns(names)) + 0.15
+def legend_height(names: Sequence[str], style: Style, notes: Sequence[str] | None = None) -> float:
+    """Return the inches that a legend of these names, with a note after each, takes."""
+    texts = names if notes is None else [n + note for n, note in zip(names, notes, strict=True)]
+    return 0.215 * -(-len(texts) // style.columns(texts)) + 0.15
 
 
 def legend(
@@ -242,7 +238,15 @@ def draw_cells(
     ax.set_xlim(-0.5, columns - 0.5)
     ax.set_ylim(rows - 0.5, -0.5)
     if rows * columns <= MOST_SIGNED:
-        _signs(ax, values, inside, limit, style, written or _sign)
+        for (row, column), value in np.ndenumerate(values):
+            # White text on dark cells, black text on pale ones.
+            look: dict[str, Any] = {"color": "white" if abs(value) > 0.75 * limit else "#1a1a1a"}
+            look["fontsize"] = style.size - 1
+            text = (written or _sign)(float(value)) if not np.isnan(value) else ""
+            if not text and inside is not None and inside[row, column]:
+                text, look = "•", {"color": style.ink}
+            if text:
+                ax.text(column, row, text, ha="center", va="center", **look)
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
     bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02, aspect=28, shrink=0.95)
@@ -251,25 +255,6 @@ def draw_cells(
     bar.locator = matplotlib("ticker").MaxNLocator(5)
     bar.update_ticks()
     return mesh
-
-
-def _signs(
-    ax: Any,
-    values: np.ndarray,
-    inside: np.ndarray | None,
-    limit: float,
-    style: Style,
-    written: Callable[[float], str],
-) -> None:
-    for (row, column), value in np.ndenumerate(values):
-        if np.isnan(value):
-            if inside is not None and inside[row, column]:
-                ax.text(column, row, "•", ha="center", va="center", color=style.ink)
-            continue
-        # White text on dark cells, black text on pale ones.
-        ink = "white" if abs(value) > 0.75 * limit else "#1a1a1a"
-        text = written(float(value))
-        ax.text(column, row, text, ha="center", va="center", color=ink, fontsize=style.size - 1)
 
 
 def _sign(value: float) -> str:
@@ -289,16 +274,14 @@ class Line:
     name: str
     rows: pd.DataFrame  # The rows of the table
 
-    def measure(self, table: pd.DataFrame | None, name: str) -> tuple[float, float, float] | None:
+    def measure(self, table: pd.DataFrame | None, name: str) -> tuple[float, ...] | None:
         """Return estimate, low and high of this curve in a table of measures; None without one."""
         if table is None or not len(table):
             return None
-        at = (table["model"].astype(str) == self.model) & (table["measure"] == name)
-        at &= table["class"].fillna("").astype(str) == self.target
-        if not at.any():
-            return None
-        row = table[at].iloc[0]
-        return float(row["estimate"]), float(row["low"]), float(row["high"])
+        target = table["class"].fillna("").astype(str)
+        is_curve = (table["model"].astype(str) == self.model) & (target == self.target)
+        rows = table.loc[is_curve & (table["measure"] == name), ["estimate", "low", "high"]]
+        return tuple(rows.iloc[0].astype(float)) if len(rows) else None
 
 
 def table_lines(table: pd.DataFrame) -> list[Line]:
@@ -308,12 +291,12 @@ def table_lines(table: pd.DataFrame) -> list[Line]:
     model = table["model"].astype(str)
     target = table["class"].fillna("").astype(str) if "class" in table else model.map(lambda _: "")
     many_models, many_targets = model.nunique() > 1, target.nunique() > 1
-    found = []
-    for one, of in dict.fromkeys(zip(model, target, strict=True)):
-        name = f"{one}: {of}" if many_models else of
-        rows = table[(model == one) & (target == of)]
-        found.append(Line(one, of, name if many_targets else one, rows))
-    return found
+    lines = []
+    for key, rows in table.groupby([model, target], sort=False):
+        of_model, of_class = map(str, key)
+        name = f"{of_model}: {of_class}" if many_models else of_class
+        lines.append(Line(of_model, of_class, name if many_targets else of_model, rows))
+    return lines
 
 
 def chosen_models(
@@ -342,13 +325,13 @@ def chosen_models(
     return table.loc[place.dropna().sort_values(kind="stable").index].reset_index(drop=True)
 
 
-def interval_text(called: str, found: tuple[float, float, float] | None) -> str:
-    """Return ", AUC 0.90 (0.85 to 0.94)" for a measure; nothing where it is not known."""
-    if found is None or not np.isfinite(found[0]):
+def interval_text(called: str, ends: tuple[float, ...] | None) -> str:
+    """Return ", AUC 0.90 (0.85 to 0.94)" for an estimate with its ends; nothing if not known."""
+    if ends is None or not np.isfinite(ends[0]):
         return ""
-    value, low, high = (fixed(one).replace("-", "−") for one in found)
+    value, low, high = (fixed(end).replace("-", "−") for end in ends)
     text = f", {called} {value}"
-    return f"{text} ({low} to {high})" if np.isfinite(found[1:]).all() else text
+    return f"{text} ({low} to {high})" if np.isfinite(ends[1:]).all() else text
 
 
 def banded(lines: Sequence[Line]) -> Line | None:
@@ -371,20 +354,16 @@ def band_text(lines: Sequence[Line]) -> str:
     return " with a 95 % band" + ("" if len(lines) == 1 else f" for {one.name}")
 
 
-def draw_band(ax: Any, at: Any, low: Any, high: Any, colour: str) -> None:
-    """Fill the area between two curves, where both are known."""
-    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
-    known = np.isfinite(low) & np.isfinite(high)
-    ax.fill_between(at, low, high, where=known, color=colour, alpha=0.18, linewidth=0.0, zorder=1)
-
-
 def draw_curves(ax: Any, lines: Sequence[Line], x: str, y: str, style: Style) -> list[Any]:
     """Draw the curves and the band of the first model; return the handles of a legend."""
     handles = []
     for i, line in enumerate(lines):
         at, value = (line.rows[c].to_numpy(dtype=float) for c in (x, y))
         if line is banded(lines):
-            draw_band(ax, at, line.rows["low"], line.rows["high"], style.colour(i))
+            low, high = (line.rows[c].to_numpy(dtype=float) for c in ("low", "high"))
+            known = np.isfinite(low) & np.isfinite(high)
+            look = {"color": style.colour(i), "alpha": 0.18, "linewidth": 0.0}
+            ax.fill_between(at, low, high, where=known, zorder=1, **look)
         (drawn,) = ax.plot(
             at, value, color=style.colour(i), linestyle=style.line(i), zorder=2,
             marker=style.marker(i) if len(at) == 1 else None,

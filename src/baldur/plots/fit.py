@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import (
-    Sequence,
-)
-from typing import (
-    Any,
-    Self,
-)
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import few_features_table
-from baldur.evaluation.predictions import (
-    AS_SELECTED,
-)
-from baldur.exceptions import (
-    InputError,
-)
-from baldur.plots.display import Display, one_model, results_of
+from baldur.evaluation.predictions import AS_SELECTED
+from baldur.exceptions import InputError
+from baldur.plots.display import Display, results_of, rows_of_model
 from baldur.plots.drawing import (
     empty,
     legend,
@@ -60,6 +51,8 @@ class PathDisplay(Display):
     ['step', 'n_views', 'n_features', 'loss']
     """
 
+    nothing = ("Submodel path without steps.", "There is no submodel path.")
+
     def __init__(self, path: pd.DataFrame, margin: float | None = None) -> None:
         super().__init__(path)
         self.margin = margin
@@ -69,10 +62,7 @@ class PathDisplay(Display):
         """Show the submodel path of a fitted `BaldurClassifier` or `BaldurRegressor`."""
         path = getattr(model, "sparsity_path_", None)
         if path is None:
-            raise InputError(
-                f"{type(model).__name__} has no submodel path: only BaldurClassifier and "
-                "BaldurRegressor have one."
-            )
+            raise _no_path(model)
         return cls(path, margin=float(model.margin))
 
     @property
@@ -92,11 +82,7 @@ class PathDisplay(Display):
         chosen = self.table[self.table["selected"].astype(bool)]
         return None if not len(chosen) else chosen.iloc[-1]
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        if not len(self.table):
-            return "Submodel path without steps."
+    def _sentence(self) -> str:
         text = f"Held-out loss above the ensemble's over {len(self.table)} submodels"
         low, high = self.table["n_features"].min(), self.table["n_features"].max()
         text += f" of {low:,} to {high:,} features"
@@ -117,21 +103,17 @@ class PathDisplay(Display):
         Filled markers are candidates; a ring marks the selected submodel.
         """
         main = self._axes(style, 3.9)[0]
-        if not len(self.table):
-            empty(main, "There is no submodel path.", style)
-            return
         main.axhline(0.0, color=style.ink, linewidth=1.0, zorder=0)
         handles, names = [main.lines[-1]], ["ensemble"]
         if np.isfinite(self.allowed):
             main.axhline(self.allowed, color=style.ink, linewidth=1.0, linestyle=":", zorder=0)
             handles.append(main.lines[-1])
             names.append("largest allowed")
-        for i, (step, said) in enumerate(_STEPS.items()):
+        for i, (step, name) in enumerate(_STEPS.items()):
             part = self.table[self.table["step"] == step].sort_values("n_features")
-            if not len(part):
-                continue
-            handles.append(self._steps(main, part, i, style))
-            names.append(said)
+            if len(part):
+                handles.append(self._steps(main, part, i, style))
+                names.append(name)
         if self.selected is not None:
             (ring,) = main.plot(
                 [self.selected["n_features"]], [self.selected["loss_difference"]], marker="o",
@@ -177,38 +159,54 @@ class PathDisplay(Display):
         ax.set_xlim(-0.4, max(most, 1.0) * 1.6)
 
 
-ACCURACY_COLUMNS = ["limit", "metric", "estimate", "low", "high", "chance"]
+def _no_path(model: Any) -> InputError:
+    return InputError(
+        f"{type(model).__name__} has no submodel path: only BaldurClassifier and BaldurRegressor "
+        "have one."
+    )
 
 
 class AccuracyDisplay(Display):
     """Accuracy at several limits: a panel per metric, points with 95 % intervals."""
 
+    columns = ("limit", "metric", "estimate", "low", "high", "chance")
     _xlabel = ""
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        super().__init__(table)
+        self.nothing = (
+            f"Accuracy by {self._xlabel.lower()}, without points.",
+            "The model has no submodels.",
+        )
+
+    @classmethod
+    def _from_fit(cls, model: Any, fit: pd.DataFrame, limits: list[str]) -> Self:
+        """Show a table of a fitted model, which has a row per limit."""
+        metric = "r2" if "r2" in fit else "auc"
+        path = model.sparsity_path_
+        base = float(path[path["step"] == "nothing"]["loss"].iloc[0])
+        parts = []
+        for name, chance in ((metric, 0.0 if metric == "r2" else 0.5), ("loss", base)):
+            part = fit[[f"{name}_lower", name, f"{name}_upper"]].astype(float)
+            part = part.set_axis(["low", "estimate", "high"], axis=1)
+            parts.append(part.assign(limit=limits, metric=name, chance=chance))
+        return cls(pd.concat(parts)[list(cls.columns)])
 
     @property
     def metrics(self) -> list[str]:
         """The metrics shown, in their order."""
         return list(dict.fromkeys(self.table["metric"].astype(str)))
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        if not len(self.table):
-            return f"Accuracy by {self._xlabel.lower()}, without points."
+    def _sentence(self) -> str:
         metric = self.metrics[0]
-        part = self.table[self.table["metric"] == metric]
-        rows = part.to_dict("records")
-        said = "; ".join(f"{row['limit']}: {with_interval(row)}" for row in rows)
-        return f"{metric_name(metric)} by {self._xlabel.lower()}, with 95 % intervals: {said}."
+        rows = self.table[self.table["metric"] == metric].to_dict("records")
+        points = "; ".join(f"{row['limit']}: {with_interval(row)}" for row in rows)
+        return f"{metric_name(metric)} by {self._xlabel.lower()}, with 95 % intervals: {points}."
 
     def _draw(self, style: Style) -> None:
         """Draw a panel per metric with a point and its interval for each number."""
-        metrics = self.metrics
-        axes = self._panels(style, len(metrics), 2.6 if style.narrow else 3.2)
-        if not metrics:
-            empty(axes[0], "The model has no submodels.", style)
-            return
-        for panel, metric in zip(axes, metrics, strict=False):
+        axes = self._panels(style, len(self.metrics), 2.6 if style.narrow else 3.2)
+        for panel, metric in zip(axes, self.metrics, strict=True):
             self._panel(panel, metric, style)
 
     def _panel(self, ax: Any, metric: str, style: Style) -> None:
@@ -253,30 +251,18 @@ class FewFeaturesDisplay(AccuracyDisplay):
 
     @classmethod
     def from_result(cls, result: Any, model: str | None = None) -> Self:
-        """Show the outer folds of a comparison.
-
-        Parameters
-        ----------
-        result : NestedResult or path of a results folder
-        model : str, optional
-            Default: the first model with submodels.
-        """
-        table = results_of(result).table("few_features")
-        name = one_model(table, model, "submodels")
-        return cls(table[table["model"] == name][ACCURACY_COLUMNS].reset_index(drop=True))
+        """Show the outer folds of a model, by default of the first with submodels."""
+        rows, _ = rows_of_model(results_of(result), "few_features", model, "submodels")
+        return cls(rows[list(cls.columns)])
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
         """Show the inner folds of a fitted `BaldurClassifier` or `BaldurRegressor`."""
-        found = few_features_table(model)
-        if not len(found):
-            raise InputError(
-                f"{type(model).__name__} has no submodel path: only BaldurClassifier and "
-                "BaldurRegressor have one."
-            )
-        texts = [f"{n:,}" for n in found["n_features"]]
-        texts[-1] = "all"
-        return cls(_long(found, texts, base_loss(model)))
+        fit = few_features_table(model)
+        if not len(fit):
+            raise _no_path(model)
+        limits = [f"{n:,}" for n in fit["n_features"][:-1]]
+        return cls._from_fit(model, fit, [*limits, "all"])
 
 
 class CostDisplay(AccuracyDisplay):
@@ -301,34 +287,11 @@ class CostDisplay(AccuracyDisplay):
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
-        """Show `cost_path_` of a fitted `BaldurClassifier` or `BaldurRegressor`.
-
-        Parameters
-        ----------
-        model : fitted estimator with costs
-        """
-        found = getattr(model, "cost_path_", pd.DataFrame())
-        if not len(found):
+        """Show `cost_path_` of a `BaldurClassifier` or `BaldurRegressor` fitted with costs."""
+        path = getattr(model, "cost_path_", pd.DataFrame())
+        if not len(path):
             raise InputError(f"{type(model).__name__} was fitted without costs.")
-        return cls(_long(found, [f"{cost:g}" for cost in found["cost"]], base_loss(model)))
-
-
-def base_loss(model: Any) -> float:
-    """Return the held-out loss of the base rate of a fitted model."""
-    path = model.sparsity_path_
-    return float(path[path["step"] == "nothing"]["loss"].iloc[0])
-
-
-def _long(found: pd.DataFrame, texts: list[str], base: float) -> pd.DataFrame:
-    """Return a table of a fit with one row per number and metric."""
-    metric = "r2" if "r2" in found else "auc"
-    chance = {metric: 0.0 if metric == "r2" else 0.5, "loss": base}
-    parts = []
-    for name in (metric, "loss"):
-        ends = found[[f"{name}_lower", name, f"{name}_upper"]].astype(float)
-        part = ends.set_axis(["low", "estimate", "high"], axis=1)
-        parts.append(part.assign(limit=texts, metric=name, chance=chance[name])[ACCURACY_COLUMNS])
-    return pd.concat(parts, ignore_index=True)
+        return cls._from_fit(model, path, [f"{cost:g}" for cost in path["cost"]])
 
 
 class HistoryDisplay(Display):
@@ -360,17 +323,17 @@ class HistoryDisplay(Display):
     3, converged.
     """
 
+    columns = ("run", "step", "event", "bound", "change", "active_features")
+    nothing = ("Convergence of a fit without iterations.", "The fit has no record.")
+
     def __init__(
         self,
         history: Sequence[dict[str, Any]] | pd.DataFrame,
         view_names: Sequence[str] | None = None,
         converged: bool | None = None,
     ) -> None:
-        if isinstance(history, pd.DataFrame) and {"run", "step"} <= set(history.columns):
-            table = history.reset_index(drop=True)
-        else:
-            table = _table(pd.DataFrame(history).to_dict("records"), view_names)
-        super().__init__(table)
+        drawn_before = isinstance(history, pd.DataFrame) and {"run", "step"} <= set(history)
+        super().__init__(pd.DataFrame(history) if drawn_before else _table(history, view_names))
         self.converged = converged
 
     @classmethod
@@ -385,11 +348,7 @@ class HistoryDisplay(Display):
         """Quantity of the upper panel: "bound", or "change" for a fit without a bound."""
         return "bound" if self.table["bound"].notna().any() else "change"
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        if not len(self.table):
-            return "Convergence of a fit without iterations."
+    def _sentence(self) -> str:
         values = self.table[self.measure].dropna()
         text = f"Convergence of a fit over {count(len(self.table), 'iteration')}"
         if len(values):
@@ -404,13 +363,10 @@ class HistoryDisplay(Display):
 
     def _draw(self, style: Style) -> None:
         """Draw the bound or the change above, and the active features below."""
-        counted = bool(self.table["active_features"].notna().any()) if len(self.table) else False
+        counted = bool(self.table["active_features"].notna().any())
         heights = (1.0, 1.0) if counted else (1.0,)
         height = 2.3 * len(heights) + 0.7
         axes = self._axes(style, height, (1.0,), heights)
-        if not len(self.table):
-            empty(axes[0], "The fit has no record.", style)
-            return
         if self.measure == "change" and not (self.table["change"] > 0).any():
             empty(axes[0], "The fit converged in its first iteration.", style)
             return
@@ -471,10 +427,11 @@ class HistoryDisplay(Display):
             legend(ax, handles[:9], names[:9], style)
 
 
-def _table(history: list[dict[Any, Any]], view_names: Sequence[str] | None) -> pd.DataFrame:
+def _table(history: Any, view_names: Sequence[str] | None) -> pd.DataFrame:
+    """Return a row for each record of a history."""
     rows = []
     steps: dict[str, int] = {}
-    for record in history:
+    for record in pd.DataFrame(history).to_dict("records"):
         event = str(record.get("event", "sweep"))
         # An ensemble names its members in the event, a mean-field fit names its start.
         stacked = "change" in record and not np.isnan(_number(record.get("change")))
@@ -491,8 +448,7 @@ def _table(history: list[dict[Any, Any]], view_names: Sequence[str] | None) -> p
             names = view_names or [str(m) for m in range(len(active))]
             row.update({f"active_{v}": float(n) for v, n in zip(names, active, strict=False)})
         rows.append(row)
-    columns = ["run", "step", "event", "bound", "change", "active_features"]
-    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+    return pd.DataFrame(rows)
 
 
 def _number(value: Any) -> float:

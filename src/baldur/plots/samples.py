@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import (
-    Sequence,
-)
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 
-from baldur.exceptions import (
-    InputError,
-)
+from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of
 from baldur.plots.drawing import (
     draw_cells,
-    empty,
     fit_ticks,
     legend,
     legend_height,
@@ -71,6 +66,8 @@ class LatentDisplay(Display):
     '4 samples in 1 latent factor; the outcome explains 80% of factor0, with means HC -1, PD 1.'
     """
 
+    nothing = ("", "There are no samples in the latent space.")
+
     def __init__(self, table: pd.DataFrame, *, continuous: bool = False) -> None:
         super().__init__(table)
         self.labelled = "label" in self.table
@@ -104,6 +101,10 @@ class LatentDisplay(Display):
         return cls(pd.DataFrame(table), continuous=not hasattr(model, "classes_"))
 
     @property
+    def _is_empty(self) -> bool:
+        return not self.factors or not len(self.table)
+
+    @property
     def factors(self) -> list[str]:
         """Names of the columns of the table that are factors."""
         return [c for c in self.table.columns if str(c).startswith("factor")]
@@ -115,7 +116,7 @@ class LatentDisplay(Display):
 
     def separation(self) -> pd.Series:
         """Return the share of the variance of each factor that the labels explain, 0 without."""
-        found = dict.fromkeys(self.factors, 0.0)
+        shares = dict.fromkeys(self.factors, 0.0)
         for name in self.factors if len(self.table) and self.labelled else []:
             values = self.table[name].to_numpy(dtype=float)
             total = float(np.var(values))
@@ -126,14 +127,12 @@ class LatentDisplay(Display):
             else:
                 mean = self.table.groupby(self.table["label"].astype(str))[name].transform("mean")
                 share = float(np.var(mean)) / total if total > 0 else 0.0
-            found[name] = float(np.nan_to_num(share))
-        return pd.Series(found, dtype=float)
+            shares[name] = float(np.nan_to_num(share))
+        return pd.Series(shares, dtype=float)
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
+    def _sentence(self) -> str:
         text = f"{count(len(self.table), 'sample')} in {count(len(self.factors), 'latent factor')}"
-        if not len(self.table) or not self.factors or not self.labelled:
+        if self._is_empty or not self.labelled:
             return text + "."
         share = self.separation()
         best = str(share.idxmax())
@@ -148,28 +147,23 @@ class LatentDisplay(Display):
         """Draw the samples."""
         known = self.factors
         if factors is None:
-            factors = [str(f) for f in self.separation().nlargest(2).index] if known else []
-            factors = sorted(factors, key=known.index)
+            best = self.separation().nlargest(2).index
+            factors = sorted(map(str, best), key=known.index)
         wrong = [f for f in factors if f not in known]
         if wrong:
             raise InputError(
                 f"The latent space has no factor {wrong[0]!r}; its factors are {known}."
             )
         plane = len(factors) > 1
-        wide = style.width
-        strips = not plane and not self.continuous
-        height = row_height(2 * max(1, len(self.classes)), 0.8) if strips else wide * 0.8 + 0.4
-        if plane and not self.continuous:
+        height = style.width * 0.8 + 0.4
+        if self.continuous:
+            self._outcome(self._axes(style, height)[0], factors, style)
+        elif plane:
             height += legend_height(self.classes, style)
-        main = self._axes(style, height)[0]
-        if not factors or not len(self.table):
-            empty(main, "There are no samples in the latent space.", style)
-        elif strips:
-            self._strips(main, factors[0], style)
-        elif self.continuous:
-            self._outcome(main, factors, style)
+            self._plane(self._axes(style, height)[0], factors, style)
         else:
-            self._plane(main, factors, style)
+            height = row_height(2 * max(1, len(self.classes)), 0.8)
+            self._strips(self._axes(style, height)[0], factors[0], style)
 
     def _strips(self, ax: Any, factor: str, style: Style) -> None:
         # The same random heights on every run.
@@ -271,6 +265,12 @@ class LoadingsDisplay(Display):
     2 outputs on 1 latent factor: factor0 moves stroke most (0.9) and comes from clinic 95%.
     """
 
+    columns = ("factor", "features", "kind", "name", "value")
+    nothing = (
+        "Loadings: the model has no latent factors.",
+        "The model has no latent factors.",
+    )
+
     @classmethod
     def from_estimator(cls, model: Any, outputs: Sequence[str] | None = None) -> Self:
         """Show the latent factors of a fitted model.
@@ -291,8 +291,7 @@ class LoadingsDisplay(Display):
             start = (str(factor), str(features))
             rows += [(*start, OUTPUT, name, loadings[c, k]) for c, name in enumerate(names)]
             rows += [(*start, VIEW, str(v), float(shares.loc[factor, v])) for v in shares.columns]
-        columns = ["factor", "features", "kind", "name", "value"]
-        return cls(pd.DataFrame(rows, columns=columns))
+        return cls(pd.DataFrame(rows, columns=cls.columns))
 
     @property
     def factors(self) -> list[str]:
@@ -311,46 +310,37 @@ class LoadingsDisplay(Display):
         DataFrame
         """
         part = self.table[self.table["kind"] == kind]
-        made = part.pivot_table(index="name", columns="factor", values="value", sort=False)
-        return made.reindex(columns=self.factors)
+        wide = part.pivot_table(index="name", columns="factor", values="value", sort=False)
+        return wide.reindex(columns=self.factors)
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
+    def _sentence(self) -> str:
         factors = self.factors
-        if not factors:
-            return "Loadings: the model has no latent factors."
         loadings, shares = self.wide(OUTPUT), self.wide(VIEW)
         if len(factors) == 1 and len(loadings) == 1:
             return "The model has one output and one factor, which is its score."
-        said = []
+        texts = []
         for factor in factors[:4]:
             column = loadings[factor].astype(float)
             best = str(column.abs().idxmax())
             views = shares[factor].sort_values(ascending=False)
             used = views[views >= _SHARED]
             source = ", ".join(f"{plain(v)} {s:.0%}" for v, s in used.items()) or "no view"
-            said.append(
+            texts.append(
                 f"{factor} moves {plain(best)} most ({number(float(column[best]))}) and "
                 f"comes from {source}"
             )
         more = f"; {len(factors) - 4} more" if len(factors) > 4 else ""
         return (
             f"{count(len(loadings), 'output')} on {count(len(factors), 'latent factor')}: "
-            f"{'; '.join(said)}{more}."
+            f"{'; '.join(texts)}{more}."
         )
 
     def _draw(self, style: Style) -> None:
         """Draw the loadings above the shares of views, with a column for each factor."""
-        factors = self.factors
-        loadings, shares = (self.wide(kind) for kind in (OUTPUT, VIEW))
+        loadings, shares = self.wide(OUTPUT), self.wide(VIEW)
         heights = (max(2.0, len(loadings)) + 1.0, max(2.0, len(shares)) + 1.6)
         height = row_height(int(sum(heights)), 1.0)
         axes = self._axes(style, height, (1.0,), heights)
-        if not factors:
-            for one in axes:
-                empty(one, "The model has no latent factors.", style)
-            return
         self._panel(axes[0], loadings, style, "Loading")
         self._panel(axes[1], shares, style, "Share", share=True)
         axes[0].tick_params(axis="x", labelbottom=False)
@@ -408,24 +398,21 @@ class MissingViewsDisplay(Display):
     'Of 4 samples, 2 have all 2 views; 2 have no genes.'
     """
 
+    nothing = ("", "There are no samples.")
+
     def __init__(self, presence: pd.DataFrame, by_label: bool | None = None) -> None:
         presence = pd.DataFrame(presence)
         columns = [c for c in presence.columns if str(c).startswith(_HAS)]
         self.views = [str(c).removeprefix(_HAS) for c in columns]
-        labels = presence["label"].astype(str) if "label" in presence else None
-        if labels is not None and by_label is None:
+        labels = presence["label"].astype(str) if "label" in presence else pd.Series(dtype=str)
+        if by_label is None:
             by_label = labels.nunique() <= MOST_LABELS
-        self.labels = sorted(labels.unique()) if labels is not None and by_label else []
-        has = presence[columns].astype(int).to_numpy(dtype=int)
-        found, which = np.unique(has, axis=0, return_inverse=True) if len(has) else (has, has[:, 0])
-        which = np.asarray(which).ravel()
-        people = np.bincount(which, minlength=len(found))
-        table = pd.DataFrame(found, columns=columns)
-        table["people"] = people
+        self.labels = sorted(labels.unique()) if by_label else []
+        table = presence[columns].astype(int).assign(people=1)
         for name in self.labels:
-            mine = which[(labels == name).to_numpy()] if labels is not None else which[:0]
-            table[f"{_LABEL}{name}"] = np.bincount(mine, minlength=len(found))
-        super().__init__(table.iloc[np.argsort(-people, kind="stable")].reset_index(drop=True))
+            table[f"{_LABEL}{name}"] = (labels == name).astype(int)
+        table = table.groupby(columns, as_index=False).sum()
+        super().__init__(table.sort_values("people", ascending=False, kind="stable"))
 
     @classmethod
     def from_data(cls, data: MultiView, y: Any = None) -> Self:
@@ -458,9 +445,7 @@ class MissingViewsDisplay(Display):
         """Return the number of samples that have a view."""
         return int((self.table[f"{_HAS}{view}"] * self.table["people"]).sum())
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
+    def _sentence(self) -> str:
         columns = [f"{_HAS}{v}" for v in self.views]
         whole = self.table[self.table[columns].all(axis=1)]["people"].sum()
         lacking = ", ".join(
@@ -478,14 +463,7 @@ class MissingViewsDisplay(Display):
         # Names of views are written vertically above the dots.
         high = 0.09 * max((min(len(v), 22) + 5 for v in self.views), default=5)
         height = max(1.8, 0.3 * len(shown) + high + 0.8)
-        columns = len(self.views)
-        widths = (max(1.0, 0.28 * columns), 2.2)
-        axes = self._axes(style, height, widths)
-        dots, bars = axes
-        if not self.people or not columns:
-            bars.set_axis_off()
-            empty(dots, "There are no samples.", style)
-            return
+        dots, bars = self._axes(style, height, (max(1.0, 0.28 * len(self.views)), 2.2))
         self._dots(dots, shown, style)
         self._bars(bars, shown, style)
         bars.set_ylim(dots.get_ylim())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -122,15 +122,15 @@ def make_style(theme: str | None, width: float | None, ax: Any = None) -> Style:
     """Return the style of a figure."""
     if theme is not None and theme not in THEMES:
         raise InputError(f"theme must be one of {tuple(THEMES)}, but got {theme!r}.")
-    found = THEMES[theme or "light"]
+    style = THEMES[theme or "light"]
     if ax is not None:
         box = ax.get_window_extent()
         inches = float(box.width / ax.figure.dpi)
-        ink = ax.xaxis.label.get_color() if theme is None else found.ink
-        return Style(str(ink), found.faint, found.ground, width or max(inches, NARROWEST))
+        ink = ax.xaxis.label.get_color() if theme is None else style.ink
+        return replace(style, ink=str(ink), width=width or max(inches, NARROWEST))
     if width is not None and not NARROWEST <= width <= 40:
         raise InputError(f"width must lie between {NARROWEST} and 40 inches, but got {width!r}.")
-    return Style(found.ink, found.faint, found.ground, width or WIDTH)
+    return replace(style, width=width or WIDTH)
 
 
 # Shares of a shortened name that its beginning takes. The first one under which all names of a
@@ -195,17 +195,17 @@ def feature_labels(pairs: Sequence[tuple[Any, Any]], most: int) -> list[str]:
         return short_names([feature for _, feature in pairs], most)
     short = dict(zip(views, short_names(views, max(6, most // 3), (1.0, *_HEADS)), strict=True))
     whole = [full_name(view, feature) for view, feature in pairs]
-    made = {text: _drawn_as_text(text) for text in whole if len(text) <= most}
+    labels = {text: _drawn_as_text(text) for text in whole if len(text) <= most}
     for view in views:
         long = {
             text: text.removeprefix(f"{view}: ")
             for text, (of, _) in zip(whole, pairs, strict=True)
-            if str(of) == view and text not in made
+            if str(of) == view and text not in labels
         }
         room = most - len(short[view]) - 2
         for text, cut in zip(long, short_names(list(long.values()), room), strict=True):
-            made[text] = f"{short[view]}: {cut}"
-    return [made[text] for text in whole]
+            labels[text] = f"{short[view]}: {cut}"
+    return [labels[text] for text in whole]
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -226,7 +226,7 @@ def count(n: int, word: str) -> str:
 def sample_names(X: Any) -> list[str]:
     """Return the ids of the samples of a MultiView or DataFrame, or the numbers of the rows."""
     ids = getattr(X, "sample_ids", getattr(X, "index", None))
-    return [str(one) for one in (range(len(X)) if ids is None else ids)]
+    return [str(name) for name in (range(len(X)) if ids is None else ids)]
 
 
 def _line(text: Any) -> str:

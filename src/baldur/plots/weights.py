@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import (
-    Any,
-    Self,
-)
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import n_usable_features
-from baldur.plots.display import Display, fold_names, one_model, results_of
+from baldur.plots.display import Display, results_of, rows_of_model
 from baldur.plots.drawing import (
     draw_cells,
-    empty,
     fit_ticks,
     listed,
     name_columns,
@@ -79,6 +75,11 @@ class ForestDisplay(Display):
     ) -> None:
         super().__init__(table)
         self.interval, self.probability, self.total = interval, probability, total
+        of = f" of {total:,} features" if total else ""
+        self.nothing = (
+            f"Forest plot without rows: no feature{of} was selected.",
+            "No feature was selected.",
+        )
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
@@ -93,13 +94,11 @@ class ForestDisplay(Display):
         share of these folds.
         """
         results = results_of(result)
-        selection = results.table("selection")
-        name = one_model(selection, model, "selected features")
-        mine = selection[selection["model"] == name]
-        table = mine[mine["feature"] != "*"].rename(columns=_FOREST_NAMES)
+        selection, name = rows_of_model(results, "selection", model, "selected features")
+        of_view = selection["feature"] == "*"
+        table = selection[~of_view].rename(columns=_FOREST_NAMES)
         ends = pd.DataFrame(columns=["min", "max"], dtype=float)
-        if len(weights := results.table("weights")):
-            weights = weights[weights["model"] == name]
+        if len(weights := results.of_model("weights", name)):
             ends = weights.groupby(["view", "feature", "class"])["weight"].agg(["min", "max"])
         keys = pd.MultiIndex.from_frame(table[["view", "feature", "output"]])
         ends = ends.reindex(keys).astype(float)
@@ -108,20 +107,14 @@ class ForestDisplay(Display):
         table = table[_FOREST_COLUMNS].reset_index(drop=True)
         size = np.nan_to_num(table["weight_scaled"].abs().to_numpy(dtype=float))
         order = np.lexsort((-size, -table["inclusion_probability"].to_numpy(dtype=float)))
-        total = int(mine.loc[mine["feature"] == "*", "n_features"].astype(int).sum())
         return cls(
             table.iloc[order],
             interval="range over folds",
             probability="Share of folds that select it",
-            total=total,
+            total=int(selection.loc[of_view, "n_features"].astype(int).sum()),
         )
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        of = f" of {self.total:,} features" if self.total else ""
-        if not len(self.table):
-            return f"Forest plot without rows: no feature{of} was selected."
+    def _sentence(self) -> str:
         first = []
         for row in self.table.head(4).to_dict("records"):
             text = f"{plain(row['view'])} {plain(row['feature'])} {number(row['weight_scaled'])}"
@@ -147,39 +140,28 @@ class ForestDisplay(Display):
 
     def _draw(self, style: Style, *, most: int = 30) -> None:
         """Draw one row per feature, and a second panel with the inclusion probabilities."""
-        table = self.table
-        features = table[["view", "feature"]]
-        if self._many_outputs:
-            features = features.drop_duplicates()
-        outputs = list(dict.fromkeys(table["output"])) if self._many_outputs else [None]
+        features = self.table[["view", "feature"]].drop_duplicates()
+        outputs = list(dict.fromkeys(self.table["output"])) if self._many_outputs else [None]
         if len(outputs) > 1:
             # A feature is as tall as all its outputs; the figure should fit on a page.
             most = max(FEWEST, 2 * most // len(outputs))
-        shown = features.head(most)
-        rows = {key: i for i, key in enumerate(shown.itertuples(index=False, name=None))}
-        known = table.get("inclusion_probability")
-        sure = known is not None and known.notna().any() and len(rows)
-        widths = ((2.2 if style.narrow else 3.0), 1.0) if sure else (1.0,)
+        shown = pd.MultiIndex.from_frame(features.head(most))
+        at = shown.get_indexer(pd.MultiIndex.from_frame(self.table[["view", "feature"]]))
+        part, at = self.table[at >= 0], at[at >= 0]
+        known = self.table.get("inclusion_probability")
+        has_probability = known is not None and known.notna().any()
+        widths = ((2.2 if style.narrow else 3.0), 1.0) if has_probability else (1.0,)
         # Several outputs share the row of a feature.
-        tall = len(rows) * max(1.0, 0.4 * len(outputs))
+        tall = len(shown) * max(1.0, 0.4 * len(outputs))
         height = row_height(int(np.ceil(tall)), 1.2 + (0.6 if len(outputs) > 1 else 0.0))
-        axes = self._axes(style, height, widths)
-        main = axes[0]
-        if not rows:
-            empty(main, "No feature was selected.", style)
-            return
-        part = table if self._many_outputs else table.head(most)
-        keys = zip(part["view"], part["feature"], strict=True)
-        at = np.array([rows.get(key, -1) for key in keys])
-        part, at = part[at >= 0], at[at >= 0]
+        main, *beside = self._axes(style, height, widths)
         main.axvline(0.0, color=style.faint, linewidth=0.8, zorder=0)
         self._rows(main, part, at.astype(float), outputs, style)
-        name_features(main, list(rows), style, 0.46)
+        name_features(main, list(shown), style, 0.46)
         main.set_xlabel(f"Weight per s.d.\n({self.interval})")
-        fit_ticks(main, style, 0.3 if sure else 0.45)
-        if sure:
-            once = part.assign(row=at).drop_duplicates("row")
-            self._probabilities(axes[1], once, style)
+        fit_ticks(main, style, 0.3 if has_probability else 0.45)
+        if beside:
+            self._probabilities(beside[0], part.assign(row=at).drop_duplicates("row"), style)
         more = len(features) - len(shown)
         if more > 0:
             # Below the names, where no axis has its title.
@@ -195,13 +177,11 @@ class ForestDisplay(Display):
         apart = np.linspace(-0.3, 0.3, len(outputs)) if len(outputs) > 1 else [0.0]
         handles = []
         for c, output in enumerate(outputs):
-            mine = np.ones(len(part), bool) if output is None else part["output"] == output
-            mine = np.asarray(mine)
-            look: dict[str, Any] = {"markersize": 5.5, "zorder": 3}
+            rows = np.full(len(part), True) if output is None else part["output"] == output
             handles.append(
                 points(
-                    ax, part[mine], at[mine] + apart[c], style.colour(c), style.marker(c),
-                    ("lower", "weight_scaled", "upper"), **look,
+                    ax, part[rows], at[rows] + apart[c], style.colour(c), style.marker(c),
+                    ("lower", "weight_scaled", "upper"), markersize=5.5, zorder=3,
                 )
             )  # fmt: skip
         if len(outputs) > 1:
@@ -256,6 +236,8 @@ class ViewShareDisplay(Display):
     Share of each view in the prediction's variance: clinic 8...%, genes 1...%.
     """
 
+    nothing = ("Shares of the views: no feature was selected.", "No feature was selected.")
+
     def __init__(
         self, table: pd.DataFrame, *, groups: str = "fold", of: str = "the prediction's variance"
     ) -> None:
@@ -284,33 +266,30 @@ class ViewShareDisplay(Display):
         number of selected features.
         """
         results = results_of(result)
-        shares = results.table("view_shares")
-        views = results.table("views")
-        name = one_model(views, model, "shares of views")
-        views = views[views["model"] == name]
+        views, name = rows_of_model(results, "views", model, "shares of views")
         column = "variance_share" if views["variance_share"].notna().all() else "share"
-        table = pd.DataFrame({"group": ALL_GROUPS, "view": views["view"], "share": views[column]})
-        if len(shares):
-            mine = shares[shares["model"] == name]
-            each = pd.DataFrame(
-                {"group": fold_names(mine), "view": mine["view"], "share": mine[column]}
-            )
-            table = pd.concat([table, each], ignore_index=True)
+        folds = results.of_model("view_shares", name)
+        parts = [views.assign(group=ALL_GROUPS)]
+        if len(folds):
+            parts.append(folds.assign(group=fold_names(folds)))
+        table = pd.concat(part[["group", "view", column]] for part in parts)
         of = "the prediction's variance" if column == "variance_share" else "the selected features"
-        return cls(table, of=of)
+        return cls(table.rename(columns={column: "share"}), of=of)
 
     @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        overall = self.table[self.table["group"] == ALL_GROUPS].sort_values(
-            "share", ascending=False
-        )
-        if not overall["share"].sum() > 0:
-            return "Shares of the views: no feature was selected."
-        used = overall[overall["share"] > 0]
+    def _overall(self) -> pd.DataFrame:
+        return self.table[self.table["group"] == ALL_GROUPS]
+
+    @property
+    def _is_empty(self) -> bool:
+        return not self._overall["share"].sum() > 0
+
+    def _sentence(self) -> str:
+        used = self._overall.sort_values("share", ascending=False)
+        used = used[used["share"] > 0].head(8)
         listed = ", ".join(
             f"{plain(view)} {'under 1%' if share < 0.005 else f'{share:.0%}'}"
-            for view, share in zip(used["view"].head(8), used["share"].head(8), strict=True)
+            for view, share in zip(used["view"], used["share"], strict=True)
         )
         n = self.table.loc[self.table["group"] != ALL_GROUPS, "group"].nunique()
         each = f", also for each of {n} {self.groups}s" if n else ""
@@ -330,13 +309,9 @@ class ViewShareDisplay(Display):
 
     def _draw(self, style: Style, *, most: int = 20) -> None:
         """Draw one stacked bar per group."""
-        wide = self._drawn() if len(self.table) else pd.DataFrame()
-        wide = wide.head(most + 1)
+        wide = self._drawn().head(most + 1)
         lines = 1 + min(wide.shape[1], MOST_VIEWS) // 3
         main = self._axes(style, row_height(len(wide), 1.0 + 0.22 * lines))[0]
-        if not wide.to_numpy().sum() > 0:
-            empty(main, "No feature was selected.", style)
-            return
         handles = stacked_bars(main, [wide[view] for view in wide], style, height=0.72)
         for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):
             main.text(0.01, row, "no feature selected", va="center", color=style.ink)
@@ -349,50 +324,6 @@ class ViewShareDisplay(Display):
         main.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
         main.set_xlabel(f"Share of {self.of}")
         self._legend(handles, list(map(str, wide.columns)), style)
-
-
-FOLD_COLUMNS = ["fold", "view", "feature", "weight", "frequency"]
-
-
-def fold_weights(
-    result: Any, model: str | None, output: str | None
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the features that each fold selects, and the names of all folds.
-
-    The columns are fold, view, feature, weight (per standard deviation; of several classes that of
-    `output`, or else the largest in absolute value) and frequency (share of all folds). Features
-    that most folds select come first, then those with the largest weights.
-    """
-    results = results_of(result)
-    selection = results.table("selection")
-    name = one_model(selection, model, "selected features")
-    folds = results.table("folds")
-    folds = folds[folds["model"] == name]
-    names = list(fold_names(folds))
-    weights = results.table("weights")
-    weights = weights[weights["model"] == name] if len(weights) else weights
-    if not len(weights):
-        return pd.DataFrame(columns=FOLD_COLUMNS), names
-    if output is not None:
-        weights = weights[weights["class"].astype(str) == output]
-    called = dict(zip(zip(folds["repeat"], folds["fold"], strict=True), names, strict=True))
-    table = pd.DataFrame(
-        {
-            "fold": [called[key] for key in zip(weights["repeat"], weights["fold"], strict=True)],
-            "view": weights["view"].to_numpy(),
-            "feature": weights["feature"].to_numpy(),
-            "weight": weights["weight"].to_numpy(dtype=float),
-        }
-    )
-    size = table["weight"].abs().fillna(0.0).to_numpy()
-    keys = ["fold", "view", "feature"]
-    table = table.iloc[np.argsort(-size, kind="stable")].drop_duplicates(keys)
-    by = table.groupby(["view", "feature"], sort=False)
-    table["frequency"] = by["fold"].transform("size") / max(1, len(names))
-    mean = by["weight"].transform(lambda w: w.abs().mean()).fillna(0.0).to_numpy()
-    place = {fold: i for i, fold in enumerate(names)}
-    order = np.lexsort((table["fold"].map(place), -mean, -table["frequency"].to_numpy()))
-    return table.iloc[order].reset_index(drop=True), names
 
 
 class FoldHeatmapDisplay(Display):
@@ -421,34 +352,65 @@ class FoldHeatmapDisplay(Display):
            sex      NaN -0.1
     """
 
+    columns = ("fold", "view", "feature", "weight", "frequency")
+    _title = "Heat map without rows"
+
     def __init__(self, table: pd.DataFrame, folds: list[str] | None = None) -> None:
         super().__init__(table)
         self.folds = list(dict.fromkeys(self.table["fold"])) if folds is None else list(folds)
+        self.nothing = (
+            f"{self._title}: none of {len(self.folds)} folds selects a feature.",
+            "No fold selects a feature.",
+        )
 
     @classmethod
     def from_result(cls, result: Any, model: str | None = None, output: str | None = None) -> Self:
-        """Show the features of one model.
+        """Show the features of one model: those that most folds select come first.
 
         Parameters
         ----------
         result : NestedResult or path of a results folder
-        model, output : str, optional
-            As in `FoldWeightsDisplay.from_result`.
+        model : str, optional
+            Default: the first.
+        output : str, optional
+            Class whose weights are shown; by default the largest weight over the classes.
         """
-        return cls(*fold_weights(result, model, output))
+        results = results_of(result)
+        _, name = rows_of_model(results, "selection", model, "selected features")
+        folds, weights = results.of_model("folds", name), results.of_model("weights", name)
+        names = list(fold_names(folds))
+        if not len(weights):
+            return cls(pd.DataFrame(), names)
+        if output is not None:
+            weights = weights[weights["class"].astype(str) == output]
+        called = dict(zip(zip(folds["repeat"], folds["fold"], strict=True), names, strict=True))
+        places = zip(weights["repeat"], weights["fold"], strict=True)
+        table = weights[["view", "feature", "weight"]].astype({"weight": float})
+        table.insert(0, "fold", [called[place] for place in places])
+        # Of several classes the largest weight in absolute value.
+        size = table["weight"].abs().fillna(0.0).to_numpy()
+        table = table.iloc[np.argsort(-size, kind="stable")]
+        table = table.drop_duplicates(["fold", "view", "feature"])
+        by = table.groupby(["view", "feature"], sort=False)
+        table["frequency"] = by["fold"].transform("size") / max(1, len(names))
+        mean = by["weight"].transform(lambda w: w.abs().mean()).fillna(0.0).to_numpy()
+        rank = {fold: i for i, fold in enumerate(names)}
+        order = np.lexsort((table["fold"].map(rank), -mean, -table["frequency"].to_numpy()))
+        return cls(table.iloc[order], names)
+
+    @property
+    def features(self) -> list[tuple[str, str]]:
+        """View and feature of each row, in their order."""
+        return list(dict.fromkeys(zip(self.table["view"], self.table["feature"], strict=True)))
 
     def wide(self) -> pd.DataFrame:
         """Return features by folds, NaN where a fold does not select the feature."""
-        keys = self.table[["view", "feature"]].drop_duplicates()
         wide = self.table.pivot(index=["view", "feature"], columns="fold", values="weight")
+        keys = self.table[["view", "feature"]].drop_duplicates()
         return wide.reindex(pd.MultiIndex.from_frame(keys)).reindex(columns=self.folds)
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
+    def _sentence(self) -> str:
         pairs = self.table.drop_duplicates(["view", "feature"])
-        if not len(pairs):
-            return f"Heat map without rows: none of {len(self.folds)} folds selects a feature."
         features = [
             f"{plain(full_name(r['view'], r['feature']))} in {r['frequency']:.0%} of folds"
             for r in pairs.head(4).to_dict("records")
@@ -460,22 +422,19 @@ class FoldHeatmapDisplay(Display):
 
     def _draw(self, style: Style, *, most: int = 40) -> None:
         """Draw the cells; each has the sign of its weight, for readers who do not see colours."""
-        wide = self.wide().head(most) if len(self.table) else pd.DataFrame()
+        wide = self.wide().head(most)
         main = self._axes(style, row_height(len(wide), 1.2))[0]
-        if not len(wide):
-            empty(main, "No fold selects a feature.", style)
-            return
         keys = set(zip(self.table["view"], self.table["feature"], self.table["fold"], strict=True))
         inside = np.array([[(v, f, fold) in keys for fold in self.folds] for v, f in wide.index])
         draw_cells(main, wide.to_numpy(dtype=float), style, "Weight per s.d.", inside=inside)
         name_features(main, list(wide.index), style, 0.4)
         main.set_ylim(len(wide) - 0.5, -0.5)
         name_columns(main, self.folds, style, 0.4)
-        more = len(self.table.drop_duplicates(["view", "feature"])) - len(wide)
+        more = len(self.features) - len(wide)
         main.set_xlabel(f"Fold ({more:,} more features not drawn)" if more > 0 else "Fold")
 
 
-class FoldWeightsDisplay(Display):
+class FoldWeightsDisplay(FoldHeatmapDisplay):
     """Absolute weights of the selected features in every outer fold.
 
     ``plot(most=20, most_folds=10)`` draws so many features and folds at most.
@@ -499,26 +458,12 @@ class FoldWeightsDisplay(Display):
     Absolute weights of 2 features selected in 2 folds, 1 of them in every fold: clinic: age.
     """
 
+    _title = "Absolute weights per fold"
+
     def __init__(self, table: pd.DataFrame, folds: list[str] | None = None) -> None:
-        table = pd.DataFrame(table).reset_index(drop=True)
-        table["absolute"] = table["weight"].astype(float).abs()
-        table["common"] = table["frequency"].astype(float) >= 1.0 - 1e-9
-        super().__init__(table)
-        self.folds = list(dict.fromkeys(table["fold"])) if folds is None else list(folds)
-
-    @classmethod
-    def from_result(cls, result: Any, model: str | None = None, output: str | None = None) -> Self:
-        """Show the features of one model.
-
-        Parameters
-        ----------
-        result : NestedResult or path of a results folder
-        model : str, optional
-            Default: the first.
-        output : str, optional
-            Class whose weights are shown; by default the largest weight over the classes.
-        """
-        return cls(*fold_weights(result, model, output))
+        super().__init__(table, folds)
+        self.table["absolute"] = self.table["weight"].astype(float).abs()
+        self.table["common"] = self.table["frequency"].astype(float) >= 1.0 - 1e-9
 
     @property
     def common(self) -> list[tuple[str, str]]:
@@ -526,34 +471,24 @@ class FoldWeightsDisplay(Display):
         rows = self.table[self.table["common"]][["view", "feature"]].drop_duplicates()
         return list(rows.itertuples(index=False, name=None))
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        n = len(self.table[["view", "feature"]].drop_duplicates())
-        if not n:
-            return f"Absolute weights per fold: none of {len(self.folds)} folds selects a feature."
+    def _sentence(self) -> str:
         common = self.common
         named = ", ".join(plain(full_name(*pair)) for pair in common[:7])
         more = " and more" if len(common) > 7 else ""
         which = f": {named}{more}" if common else ""
         return (
-            f"Absolute weights of {count(n, 'feature')} selected in {len(self.folds)} folds, "
-            f"{len(common):,} of them in every fold{which}."
+            f"Absolute weights of {count(len(self.features), 'feature')} selected in "
+            f"{len(self.folds)} folds, {len(common):,} of them in every fold{which}."
         )
 
     def _draw(self, style: Style, *, most: int = 20, most_folds: int = 10) -> None:
         """Draw a panel per fold and a row per feature."""
-        pairs = self.table[["view", "feature"]].drop_duplicates()
-        shown = list(pairs.head(most).itertuples(index=False, name=None))
-        folds = self.folds[:most_folds] if shown else []
-        across = min(len(folds), 3 if style.narrow else 5) or 1
-        down = -(-len(folds) // across) or 1
+        shown = self.features[:most]
+        folds = self.folds[:most_folds]
+        across = min(len(folds), 3 if style.narrow else 5)
+        down = -(-len(folds) // across)
         height = row_height(len(shown), 0.55) * down + 0.6
-        shape = ((1.0,) * across, (1.0,) * down)
-        axes = self._axes(style, height, *shape)
-        if not shown:
-            empty(axes[0], "No fold selects a feature.", style)
-            return
+        axes = self._axes(style, height, (1.0,) * across, (1.0,) * down)
         for spare in axes[len(folds) :]:
             spare.set_axis_off()
         for i, fold in enumerate(folds):
@@ -565,7 +500,7 @@ class FoldWeightsDisplay(Display):
             a.set_xticks([0.0, tick], ["0", f"{tick:g}"])
         unknown = self.table["absolute"].isna().all()
         axes[-across].set_xlabel("selected" if unknown else "|weight| per s.d.")
-        self._explain_bars(len(pairs) - len(shown), style)
+        self._explain_bars(len(self.features) - len(shown), style)
 
     def _panel(
         self, ax: Any, fold: str, shown: list[tuple[str, str]], style: Style, *, first: bool
@@ -614,3 +549,12 @@ def _round_below(value: float) -> float:
     """Return the largest of 1, 2 and 5 times a power of ten that is not above a positive value."""
     power = 10.0 ** np.floor(np.log10(value))
     return float(max(k * power for k in (1, 2, 5) if k * power <= value))
+
+
+def fold_names(table: pd.DataFrame) -> np.ndarray:
+    """Return the name of the fold of each row: "3", or "2.3" where there are repeats."""
+    repeats = table["repeat"].astype(int)
+    folds = table["fold"].astype(int).astype(str)
+    if repeats.nunique() <= 1:
+        return folds.to_numpy(dtype=str)
+    return (repeats.astype(str) + "." + folds).to_numpy(dtype=str)

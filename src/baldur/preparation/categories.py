@@ -217,7 +217,7 @@ class CategoryEncoder(Step):
         Parameters
         ----------
         X : MultiView
-            Any samples of the same views.
+            Any samples of the same views, or of some of them.
 
         Returns
         -------
@@ -227,6 +227,7 @@ class CategoryEncoder(Step):
         return [
             UnknownLevel(row, name, category, level, self.levels_[name][category])
             for name in self.levels_
+            if name in X.view_names
             for category, cells in self._unknown(X.view(name)).items()
             for row, level in cells
         ]
@@ -257,15 +258,9 @@ class CategoryEncoder(Step):
         """Return the columns in memory, with zeros for levels this file does not have."""
         cells = np.zeros((view.shape[0], len(at)))
         cells[:, at >= 0] = view.read(at[at >= 0])
-        columns = level_columns(view)
         for j in np.flatnonzero(at < 0):
             category, level = map(str, self._info[view.name].iloc[j])
-            if category in columns:
-                missing = np.isnan(view.read(columns[category])).all(axis=1)
-            else:
-                missing, levels = _levels_in_numbers(view, category)
-                cells[:, j] = levels == level
-            cells[missing, j] = np.nan
+            cells[:, j] = level_cells(view, category, level)
         return cells
 
     kind = "category encoder"
@@ -365,6 +360,18 @@ def _levels_in_numbers(view: View, category: str) -> tuple[np.ndarray, np.ndarra
         return np.ones(view.shape[0], dtype=bool), np.full(view.shape[0], "", dtype=object)
     values = view.read(at)[:, 0]
     return np.isnan(values), np.array([level_text(float(v)) for v in values], dtype=object)
+
+
+def level_cells(view: View, category: str, level: str) -> np.ndarray:
+    """Return 0 and 1 for a level that a view has no column for, NaN where the category is missing.
+
+    Shapes: returns (n_samples,).
+    """
+    columns = level_columns(view).get(category)
+    if columns is not None:
+        return np.where(np.isnan(view.read(columns)).all(axis=1), np.nan, 0.0)
+    missing, levels = _levels_in_numbers(view, category)
+    return np.where(missing, np.nan, levels == level)
 
 
 def _blocks(columns: np.ndarray, view: View) -> list[np.ndarray]:

@@ -502,6 +502,10 @@ class Preparation(BaseEstimator):
     def _encoders(self) -> list[CategoryEncoder]:
         return [step for step in self.steps_ if isinstance(step, CategoryEncoder)]
 
+    def unknown_levels(self, mv: MultiView) -> list[UnknownLevel]:
+        """Return the categories of samples, in any of the views, whose level is not of training."""
+        return [level for step in self._encoders for level in step.unknown_levels(mv)]
+
     @property
     def level_columns(self) -> dict[str, dict[str, str]]:
         """For each view with categories, the category of every input column that is a level."""

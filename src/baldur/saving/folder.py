@@ -77,7 +77,7 @@ _DETAILS: dict[str, Form] = {
     **dict.fromkeys(("model", "task", "outcome", "title"), Text(optional=True)),
     "samples": Integer(1, optional=True),
     "setting": ByName(Plain(), optional=True),
-    # Which columns of the samples table are categories, see `CovariateCoding`
+    # Which columns of the samples table are categories, see `learn_coding`
     "included": ByName(ByName(Boolean()), optional=True),
 }
 """What the package itself uses of what a study says about a model."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ from baldur.estimators.default_fit import duration
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.preview import Preview, preview
 from baldur.exceptions import InputError
-from baldur.preparation.categories import feature_counts
+from baldur.preparation.categories import feature_counts, level_columns
 from baldur.study.comparison import folds_problem
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import StudyData
@@ -99,14 +99,10 @@ def _about_covariate(column: pd.Series, given: Sequence[str] | None) -> list[Fin
 
 
 def _categories(key: str, view: View) -> list[Finding]:
-    info = view.feature_info
-    if info is None or "level" not in info or "column" not in info:
-        return []
     findings = []
-    coded = info[info["level"].notna()]
-    for column, levels in coded.groupby("column", sort=False)["level"]:
-        findings += variants(key, str(column), levels)
-        findings += comma_decimals(key, str(column), levels.tolist())
+    for category, at in level_columns(view).items():
+        levels = view.feature_info["level"].to_numpy()[at].tolist()  # type: ignore[index]
+        findings += variants(key, category, levels) + comma_decimals(key, category, levels)
     return findings
 
 
@@ -125,14 +121,12 @@ def _look_at(
     """Read a view once, block by block, and run the checks of columns and rows."""
     width = view.shape[1]
     hashes = RowHashes(view.present)
-    held: dict[str, dict[float, int]] = {}
-    late: list[str] = []
-    every = labels_by_outcome(config, study.y)
-    same: dict[str, list[str]] = {outcome: [] for outcome in every}
-    gone: dict[str, list[str]] = {outcome: [] for outcome in every}
-    fixed: dict[str, str] = {}
+    sentinel_counts: dict[str, dict[float, int]] = {}
+    columns: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    constant: dict[str, str] = {}
+    outcomes = labels_by_outcome(config, study.y)
     if config.classification:
-        every = {name: np.unique(y, return_inverse=True)[1] for name, y in every.items()}
+        outcomes = {name: np.unique(y, return_inverse=True)[1] for name, y in outcomes.items()}
     # Codes of genotypes are neither dates nor sentinels.
     numbers = view.dtype != np.int8
     for cols, block in view.iter_blocks():
@@ -140,37 +134,43 @@ def _look_at(
         if numbers:
             for j in np.flatnonzero(np.isin(block, SENTINELS).any(axis=0)).tolist():
                 if hit := sentinel_cells(block[:, j]):
-                    held[_name(view, cols, j)] = hit
+                    sentinel_counts[_names(view, cols, [j])[0]] = hit
             with np.errstate(invalid="ignore"):
-                large = (block >= _LEAST_DATE).any(axis=0)
-            for j in np.flatnonzero(large).tolist():
-                name = _name(view, cols, j)
-                late += [name] if dated(block[:, j].astype(np.float64), name) else []
-        for outcome, y in every.items():
-            copying = (
-                copying_classes(block, y, width)
-                if config.classification
-                else copying_numbers(block, y)
-            )
-            same[outcome] += [_name(view, cols, j) for j in np.flatnonzero(copying).tolist()]
-            if config.classification and numbers:
+                large = np.flatnonzero((block >= _LEAST_DATE).any(axis=0))
+            columns["dates", ""] += [
+                name
+                for j, name in zip(large, _names(view, cols, large), strict=True)
+                if dated(block[:, j].astype(np.float64), name)
+            ]
+        for outcome, y in outcomes.items():
+            if not config.classification:
+                columns["copies", outcome] += _names(
+                    view, cols, np.flatnonzero(copying_numbers(block, y))
+                )
+                continue
+            copying = copying_classes(block, y, width)
+            columns["copies", outcome] += _names(view, cols, np.flatnonzero(copying))
+            if numbers:
                 revealing = _missing_tells(block[view.present], y[view.present], width)
-                gone[outcome] += [_name(view, cols, j) for j in revealing]
+                columns["missing copies", outcome] += _names(view, cols, revealing)
         if study.sites is not None:
             for j, site in constant_columns(block, study.sites, width):
-                fixed.setdefault(_name(view, cols, j), site)
+                constant.setdefault(_names(view, cols, [j])[0], site)
     section = config.samples if view.name == COVARIATES else config.views.get(view.name)
-    if held:
-        held = beyond_chance(held, _beside_sentinels(view))
-    findings = sentinels(key, held, getattr(section, "missing", None))
-    findings += column_finding("dates", key, late)
-    for outcome in every:
-        findings += column_finding("copies", key, same[outcome], outcome=outcome)
-        findings += column_finding("missing copies", key, gone[outcome], outcome=outcome)
-    sites = sorted(set(fixed.values()))
+    if sentinel_counts:
+        sentinel_counts = beyond_chance(sentinel_counts, _beside_sentinels(view))
+    findings = sentinels(key, sentinel_counts, getattr(section, "missing", None))
+    for (kind, outcome), listed in columns.items():
+        findings += column_finding(kind, key, listed, outcome=outcome)
+    sites = sorted(set(constant.values()))
     where = f"at site {sites[0]!r}" if len(sites) == 1 else f"at sites {names(sites)}"
-    findings += column_finding("constant in site", key, list(fixed), where=where)
+    findings += column_finding("constant in site", key, list(constant), where=where)
     return findings, hashes.pairs()
+
+
+def _names(view: View, cols: slice, at: Any) -> list[str]:
+    """Return the names of some columns of a block."""
+    return [str(name) for name in view.names_of(cols.start + np.asarray(at, dtype=np.intp))]
 
 
 def _missing_tells(block: np.ndarray, codes: np.ndarray, width: int) -> list[int]:
@@ -192,10 +192,6 @@ def _beside_sentinels(view: View) -> dict[float, int]:
     return near
 
 
-def _name(view: View, cols: slice, j: int) -> str:
-    return str(view.names_of(np.array([cols.start + j]))[0])
-
-
 @dataclass
 class StudyCheck:
     """Plan of a study: samples, views, folds, jobs and time, and findings in the data.
@@ -210,20 +206,6 @@ class StudyCheck:
         What looks wrong, each with what to do.
     n_jobs : int
         Processes the time is estimated for.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from baldur.study import check_study, load_study, simulate_study
-    >>> from baldur.study.comparison import open_study
-    >>> from baldur.study.data import read_study
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
-    >>> data = read_study(config)
-    >>> check = check_study(config, data, open_study(config, data), trial=False)
-    >>> check.plan.jobs, check.findings
-    ({'Dummy': 5}, [])
-    >>> folder.cleanup()
     """
 
     data: StudyData
@@ -233,14 +215,14 @@ class StudyCheck:
 
     def lines(self) -> list[str]:
         """Return samples, classes, views, folds, jobs and time, a line each."""
-        found = self.data
-        made = [_samples(found)]
-        steps = () if found.preparation is None else found.preparation.steps
-        for view, width in feature_counts(found.data, steps).items():
-            made.append(_view(found, view, width))
-        made.append(_folds(self.plan))
-        made.append(_jobs(self.plan, self.n_jobs))
-        return made
+        study, preparation = self.data, self.data.preparation
+        widths = feature_counts(study.data, () if preparation is None else preparation.steps)
+        return [
+            _samples(study),
+            *(_view(study, view, width) for view, width in widths.items()),
+            _folds(self.plan),
+            _jobs(self.plan, self.n_jobs),
+        ]
 
     def refuse_findings(self, config: StudyConfig) -> None:
         """Raise the first finding as an error, as ``--strict`` asks for."""
@@ -321,10 +303,9 @@ def check_study(
 
 def _absent_classes(y: np.ndarray, plan: Preview) -> list[Finding]:
     """Report folds that have to predict a class which does not occur in their training rows."""
-    missing: dict[str, int] = {}
-    for fold in plan.folds:
-        for label in np.setdiff1d(y[fold.test], y[fold.train]).tolist():
-            missing[label] = missing.get(label, 0) + 1
+    absent = Counter(
+        label for fold in plan.folds for label in np.setdiff1d(y[fold.test], y[fold.train]).tolist()
+    )
     return [
         Finding(
             "folds",
@@ -332,7 +313,7 @@ def _absent_classes(y: np.ndarray, plan: Preview) -> list[Finding]:
             "then gets probability 0",
             "merge classes, sites or groups if that is not what you want to know",
         )
-        for label, count in missing.items()
+        for label, count in absent.items()
     ]
 
 

@@ -20,21 +20,7 @@ _MOST_PARTS = 5  # of the name of a class; those of scikit-learn have three or f
 
 
 def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None) -> Comparison:
-    """Apply the design of a study to its data.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from baldur.study import load_study, simulate_study
-    >>> from baldur.study.comparison import open_study
-    >>> from baldur.study.data import read_study
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
-    >>> comparison = open_study(config, read_study(config))
-    >>> len(comparison.folds), comparison.metric, [model.name for model in comparison.models]
-    (5, 'auc', ['Dummy'])
-    >>> folder.cleanup()
-    """
+    """Apply the design of a study to its data."""
     models = make_models(config, only)
     design = Design(
         task=config.outcome.task,

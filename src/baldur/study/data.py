@@ -11,10 +11,10 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.io import AlignReport, align, encode_text, read_view
-from baldur.io.readers import view_steps
 from baldur.io.schema import nearest
+from baldur.io.view_sections import view_steps
 from baldur.preparation import Preparation, SiteHarmoniser, Step
-from baldur.preparation.categories import CategoryEncoder
+from baldur.preparation.categories import CategoryEncoder, level_columns
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.samples import (
     check_column,
@@ -30,46 +30,31 @@ from baldur.views import MultiView
 from baldur.views.validate import counted
 
 
-@dataclass(frozen=True)
-class CovariateCoding:
-    """Which covariates are numbers and which are categories; saved with a model for new samples.
+def learn_coding(frame: pd.DataFrame, categorical: list[str]) -> dict[str, bool]:
+    """Return covariates in order, and whether they are categories instead of numbers.
 
     Levels are learned on training rows, by the same `CategoryEncoder` as those of views.
     """
+    coding = {}
+    for name in frame.columns:
+        known = frame[name][frame[name] != ""]
+        if not len(known):
+            raise InputError(f"column {name!r} has no values")
+        numeric = pd.to_numeric(known, errors="coerce").notna().all()
+        coding[str(name)] = name in categorical or not numeric
+    return coding
 
-    categories: dict[str, bool]  # Columns in order, and whether they are categories
 
-    @classmethod
-    def learn(cls, frame: pd.DataFrame, categorical: list[str]) -> CovariateCoding:
-        """Return the coding of some columns: which are numbers and which are categories."""
-        found = {}
-        for name in frame.columns:
-            known = frame[name][frame[name] != ""]
-            if not len(known):
-                raise InputError(f"column {name!r} has no values")
-            numeric = pd.to_numeric(known, errors="coerce").notna().all()
-            found[str(name)] = name in categorical or not numeric
-        return cls(found)
-
-    def view(self, frame: pd.DataFrame, name: str, origin: str) -> MultiView:
-        """Return the columns as a view."""
-        chosen = [column for column, is_category in self.categories.items() if is_category]
-        made = encode_text(frame[list(self.categories)], categorical=chosen, origin=origin)
-        return MultiView(
-            {name: made.matrix},
-            sample_ids=frame.index.to_numpy(dtype=str),
-            feature_names={name: made.names},
-            feature_info=None if made.info is None else {name: made.info},
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the coding as JSON values."""
-        return {"categories": self.categories}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> CovariateCoding:
-        """Build the coding from what `to_json` returned."""
-        return cls({str(k): bool(v) for k, v in data["categories"].items()})
+def covariate_view(coding: dict[str, bool], table: pd.DataFrame, origin: str) -> MultiView:
+    """Return covariates of the samples table as a view."""
+    chosen = [column for column, is_category in coding.items() if is_category]
+    cells = encode_text(table[list(coding)], categorical=chosen, origin=origin)
+    return MultiView(
+        {COVARIATES: cells.matrix},
+        sample_ids=table.index.to_numpy(dtype=str),
+        feature_names={COVARIATES: cells.names},
+        feature_info=None if cells.info is None else {COVARIATES: cells.info},
+    )
 
 
 @dataclass
@@ -90,8 +75,8 @@ class StudyData:
     preparation : Preparation or None
         What every model learns from its training rows before it is fitted; None where columns are
         only scaled.
-    coding : CovariateCoding or None
-        Of included covariates.
+    coding : dict of str to bool, or None
+        Included covariates, and which of them are categories.
     notes : list of str
         What a reader of the results should know about the samples.
     missing_samples : dict of str to list of str
@@ -121,7 +106,7 @@ class StudyData:
     sites: np.ndarray | None = None
     split: np.ndarray | None = None
     preparation: Preparation | None = None
-    coding: CovariateCoding | None = None
+    coding: dict[str, bool] | None = None
     notes: list[str] = field(default_factory=list)
     missing_samples: dict[str, list[str]] = field(default_factory=dict)
     subgroups: pd.DataFrame | None = None
@@ -166,24 +151,7 @@ def _named(name: str, view: Any) -> Any:
 
 
 def read_study(config: StudyConfig) -> StudyData:
-    """Read all files of a study and match samples by id.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from baldur.study import load_study, simulate_study
-    >>> from baldur.study.data import read_study
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
-    >>> read_study(config).data
-    MultiView: 215 samples, 55 features in 5 views
-      neuropsychological  18  float64
-      sleep               19  float64
-      socio-economic       2  float64
-      demographical        8  float64
-      genetic              8  float64
-    >>> folder.cleanup()
-    """
+    """Read all files of a study and match samples by id."""
     table = read_samples(config)
     for key, name in _named_columns(config):
         check_column(config, key, name, table)
@@ -348,17 +316,12 @@ def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
         with config.errors_at(f"views.{name}", "correct this section"):
             steps_of_view = view_steps(_named(name, view))
         for step in steps_of_view:
-            if isinstance(step, CategoryEncoder) and not _has_levels(part):
+            categories = any(level_columns(part.view(view)) for view in part.view_names)
+            if isinstance(step, CategoryEncoder) and not categories:
                 continue
             # A file with several views has one step for all of them.
             steps.append(step.set_params(views=list(part.view_names)))
     return steps
-
-
-def _has_levels(part: MultiView) -> bool:
-    return any(
-        "level" in info and info["level"].notna().any() for info in part.feature_info.values()
-    )
 
 
 def _gather(
@@ -389,8 +352,8 @@ def _gather(
     if names:
         forced = [c for c in config.covariates.categorical if c in names]
         with config.errors_at("covariates.include", "correct the column or leave it out"):
-            found.coding = CovariateCoding.learn(table[names], forced)
-            extra = found.coding.view(table[names], COVARIATES, config.samples.file)
+            found.coding = learn_coding(table[names], forced)
+            extra = covariate_view(found.coding, table, config.samples.file)
         found.data = add_view(data, extra)
     return found
 

@@ -15,11 +15,10 @@ import sklearn
 import baldur
 from baldur.evaluation import NestedResult, Progress
 from baldur.evaluation.job_store import JobStore
-from baldur.evaluation.jobs import Shard
-from baldur.evaluation.nested import run_comparison
+from baldur.evaluation.nested import run_comparison, run_learning_curve
 from baldur.evaluation.result_files import JOBS, LOG, RESULT_FILES
 from baldur.evaluation.results import Results
-from baldur.evaluation.training_sizes import run_learning_curve
+from baldur.evaluation.run import tasks_of_shard
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study
@@ -106,7 +105,7 @@ def evaluate_study(
     >>> folder.cleanup()
     """
     if shard is not None:
-        Shard.of(shard)
+        tasks_of_shard(shard)  # refuses what is not written like 3/20
     folder = results_folder(config, output)
     data = read_study(config)
     comparison = open_study(config, data)

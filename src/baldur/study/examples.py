@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.atomic_io import atomic_file, make_folder, write_atomically
+from baldur.core.escape import csv_text
 from baldur.core.optional import import_extra
-from baldur.core.spreadsheet import csv_text
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
 from baldur.exceptions import InputError
 from baldur.study.toml_file import toml_text

@@ -85,7 +85,7 @@ def fit_study(
     has = rows_with_views(data, comparison.models[0].views)
     coding = None
     if found.coding is not None and COVARIATES in data.view_names:
-        coding = found.coding.to_json()
+        coding = {"categories": found.coding}
     details = {
         "model": chosen,
         "setting": setting,

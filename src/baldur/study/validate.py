@@ -12,8 +12,7 @@ import pandas as pd
 
 import baldur
 from baldur.core.atomic_io import replace_files
-from baldur.core.escape import one_line
-from baldur.core.spreadsheet import csv_text
+from baldur.core.escape import csv_text, one_line
 from baldur.core.threads import one_thread
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import Evaluation, evaluate_predictions
@@ -22,20 +21,24 @@ from baldur.evaluation.design import yes_or_no
 from baldur.evaluation.formatting import fixed
 from baldur.evaluation.metric_table import fold_scores
 from baldur.evaluation.metrics import NO_YES, default_metrics
-from baldur.evaluation.result_files import OUTCOMES, RECALIBRATED, SUMMARY, VALIDATION_FILES
-from baldur.evaluation.results_reader import read_result_table
+from baldur.evaluation.result_files import (
+    LOG,
+    OUTCOMES,
+    RECALIBRATED,
+    SUMMARY,
+    VALIDATION_FILES,
+    read_result_table,
+)
 from baldur.evaluation.validation import Recalibrated, predictor_shift, recalibrate
 from baldur.exceptions import InputError
 from baldur.io.schema import nearest
-from baldur.preparation.new_samples import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.data import no_outcome_note
 from baldur.study.fit import features_used, predictions_of, shift_in_notes
-from baldur.study.new_samples import read_new_samples
+from baldur.study.new_samples import NewSamples, read_new_samples
 from baldur.study.results_folder import Log, claim_folder, results_folder
 from baldur.study.samples import check_column, find_label
-from baldur.views import MultiView
 from baldur.views.validate import counted
 
 TITLE = "Title: "
@@ -244,29 +247,26 @@ def validate_study(
     if model.outcomes and config.outcome.column not in model.outcomes:
         what = f"the model does not predict {config.outcome.column!r}"
         raise config.problem("outcome.column", what, nearest(config.outcome.column, model.outcomes))
-    data, table, notes, unknown = read_new_samples(model, config, missing=missing)
-    every = data.sample_ids
-    data, table = _with_outcome(model, config, data, table, notes)
-    row = {sample: at for at, sample in enumerate(data.sample_ids.tolist())}
-    unknown = [one._replace(row=row[s]) for one in unknown if (s := every[one.row]) in row]
+    new, labels = _read_cohort(model, config, missing)
+    notes = new.notes
     name = str(model.details.get("model", "model"))
     before = pd.DataFrame() if development is None else _development(development, name)
     folder = results_folder(config, output)
     claim_folder(config, folder, VALIDATION_FILES, fresh=fresh)
+    classes = _classes(model)
+    metrics = config.report.metrics or default_metrics(bool(classes))
+    keywords: dict[str, Any] = {"classes": classes, "metrics": metrics}
+    keywords |= config.report.clinical_options()
+    if config.report.subgroups:
+        subgroups = new.table[config.report.subgroups]
+        keywords["subgroups"] = subgroups.set_axis(new.data.sample_ids.astype(str))
     with one_thread():
         with shift_in_notes(notes):
-            predictions = _predictions(model, config, data, table, unknown)
-        classes = _classes(model)
-        metrics = config.report.metrics or default_metrics(bool(classes))
-        keywords: dict[str, Any] = {"classes": classes, "metrics": metrics}
-        keywords |= config.report.clinical_options()
-        if config.report.subgroups:
-            parted = table[config.report.subgroups]
-            keywords["subgroups"] = parted.set_axis(data.sample_ids.astype(str))
+            predictions = _predictions(model, config, new, labels)
         evaluation = evaluate_predictions(predictions, **keywords)
         views, features = pd.DataFrame(), pd.DataFrame()
         if model.training:
-            views, features = predictor_shift(model.training, data, features_used(model))
+            views, features = predictor_shift(model.training, new.data, features_used(model))
         else:
             notes.append("the model does not remember its training predictors; fit it again")
         better = recalibrate(predictions, classes)
@@ -275,24 +275,28 @@ def validate_study(
             if len(better.predictions)
             else None
         )
+    scores = fold_scores(predictions, metrics, classes)
     done = ValidatedStudy(
-        predictions, fold_scores(predictions, metrics, classes), evaluation, views, features,
-        better, again, folder, notes, before, config.title,
+        predictions, scores, evaluation, views, features, better, again, folder, notes, before,
+        config.title,
     )  # fmt: skip
-    frames = {"predictions.csv": predictions, "scores.csv": done.scores, **evaluation.frames()}
+    frames = {"predictions.csv": predictions, "scores.csv": scores, **evaluation.frames()}
     if len(before):
         frames["development.csv"] = before
     if len(views):
         frames |= {"shift_views.csv": views, "shift_features.csv": features}
     if again is not None:
         frames["recalibration.csv"] = better.parameters
-        frames[f"{RECALIBRATED}predictions.csv"] = better.predictions
-        frames[f"{RECALIBRATED}scores.csv"] = fold_scores(better.predictions, metrics, classes)
-        frames |= {f"{RECALIBRATED}{name}": frame for name, frame in again.frames().items()}
+        recalibrated = {
+            "predictions.csv": better.predictions,
+            "scores.csv": fold_scores(better.predictions, metrics, classes),
+            **again.frames(),
+        }
+        frames |= {f"{RECALIBRATED}{name}": frame for name, frame in recalibrated.items()}
     contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
     contents[SUMMARY] = summary(done, model).encode()
     replace_files(folder, contents, VALIDATION_FILES)
-    log = Log(folder / "log.txt")
+    log = Log(folder / LOG)
     log(f"baldur {baldur.__version__}: {model.details.get('model')} on {config.file.resolve()}")
     for note in notes:
         log(f"note: {note}")
@@ -326,59 +330,59 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
     return found
 
 
-def _with_outcome(
-    model: SavedModel, config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
-) -> tuple[MultiView, pd.DataFrame]:
-    """Return the rows with a known outcome, after checking that it fits the model."""
+def _read_cohort(
+    model: SavedModel, config: StudyConfig, missing: str
+) -> tuple[NewSamples, np.ndarray]:
+    """Return the samples with an outcome, and their outcome in the words of the model."""
+    new = read_new_samples(model, config, missing=missing)
     column = config.outcome.column
-    wanted = [("outcome.column", column)]
-    wanted += [(f"samples.{key}", name) for key, name in _groups_and_sites(config).items()]
-    wanted += [("report.subgroups", name) for name in config.report.subgroups]
-    for key, name in wanted:
-        check_column(config, key, name, table)
-    known = (table[column] != "").to_numpy()
+    named = [("outcome.column", column)]
+    named += [(f"samples.{key}", name) for key, name in _groups_and_sites(config).items()]
+    named += [("report.subgroups", name) for name in config.report.subgroups]
+    for key, name in named:
+        check_column(config, key, name, new.table)
+    known = (new.table[column] != "").to_numpy()
     if not known.any():
         raise config.problem(
             "outcome.column", f"column {column!r} has no values", "name another column"
         )
     if not known.all():
-        notes.append(no_outcome_note(int((~known).sum()), column))
-    data, table = data[np.flatnonzero(known)], table[known]
+        new.notes.append(no_outcome_note(int((~known).sum()), column))
+        new = new.take(np.flatnonzero(known))
+    cells = new.table[column]
     if model.outcomes:
+        positive = config.outcome.positive
+        if positive is not None:
+            positive = find_label(positive, sorted(cells.unique()))
         with config.errors_at("outcome.column"):  # the message says what to do
-            yes_or_no(table[column], column, _positive(config, table[column]))
-    elif model.classes:
-        classes = _classes(model)
-        other = sorted(set(table[column]) - set(classes))
-        if other:
+            return new, np.array(NO_YES)[yes_or_no(cells, column, positive)]
+    if not model.classes:
+        numbers = pd.to_numeric(cells, errors="coerce")
+        if numbers.isna().any():
             raise config.problem(
                 "outcome.column",
-                f"{column!r} has {other[0]!r}, which is not a class of the model",
-                f"write {' or '.join(classes)}, as in training",
+                f"column {column!r} contains text",
+                "write numbers, which is what the model predicts",
             )
-        lacking = [c for c in classes if c not in set(table[column])]
-        if lacking:
-            notes.append(
-                f"no sample has the class {lacking[0]!r}; figures that need it are missing"
-            )
-    elif pd.to_numeric(table[column], errors="coerce").isna().any():
+        return new, numbers.to_numpy()
+    classes = _classes(model)
+    other = sorted(set(cells) - set(classes))
+    if other:
         raise config.problem(
             "outcome.column",
-            f"column {column!r} contains text",
-            "write numbers, which is what the model predicts",
+            f"{column!r} has {other[0]!r}, which is not a class of the model",
+            f"write {' or '.join(classes)}, as in training",
         )
-    return data, table
+    lacking = [c for c in classes if c not in set(cells)]
+    if lacking:
+        note = f"no sample has the class {lacking[0]!r}; figures that need it are missing"
+        new.notes.append(note)
+    return new, cells.to_numpy(dtype=str)
 
 
 def _classes(model: SavedModel) -> list[str]:
     """Return the classes that are predicted; of a model of several outcomes those of each."""
     return list(NO_YES) if model.outcomes else [str(c) for c in model.classes]
-
-
-def _positive(config: StudyConfig, cells: pd.Series) -> str | None:
-    """Return what means yes in a column, as it is written there."""
-    given = config.outcome.positive
-    return None if given is None else find_label(given, sorted(cells.unique()))
 
 
 def _groups_and_sites(config: StudyConfig) -> dict[str, str]:
@@ -387,30 +391,18 @@ def _groups_and_sites(config: StudyConfig) -> dict[str, str]:
 
 
 def _predictions(
-    model: SavedModel,
-    config: StudyConfig,
-    data: MultiView,
-    table: pd.DataFrame,
-    unknown: list[UnknownLevel],
+    model: SavedModel, config: StudyConfig, new: NewSamples, labels: np.ndarray
 ) -> pd.DataFrame:
     """Return predictions in the columns that a study's ``predictions.csv`` has."""
-    column = config.outcome.column
-    outcome = column if model.outcomes else None
-    made = predictions_of(model, data, bare=True, outcome=outcome, unknown=unknown)
-    found: dict[str, Any] = {
+    outcome = config.outcome.column if model.outcomes else None
+    frame = predictions_of(model, new.data, bare=True, outcome=outcome, unknown=new.unknown)
+    columns: dict[str, Any] = {
         "model": str(model.details.get("model", "model")), "repeat": 1, "fold": 1,
-        "sample": made["sample"],
+        "sample": frame.pop("sample"),
     }  # fmt: skip
     for key, name in _groups_and_sites(config).items():
-        found[key] = table[name].to_numpy(dtype=str)
-    cells = table[column]
-    if model.outcomes:
-        found["label"] = np.array(NO_YES)[yes_or_no(cells, column, _positive(config, cells))]
-    elif model.classes:
-        found["label"] = cells.to_numpy(dtype=str)
-    else:
-        found["label"] = pd.to_numeric(cells).to_numpy()
-    found.update({c: made[c] for c in made.columns if c != "sample"})
-    if model.classes and not any(c.startswith("p_") for c in made.columns):
-        found.update({f"p_{c}": np.nan for c in model.classes})
-    return pd.DataFrame(found)
+        columns[key] = new.table[name].to_numpy(dtype=str)
+    columns |= {"label": labels} | {str(c): frame[c] for c in frame}
+    if model.classes and not any(c.startswith("p_") for c in columns):
+        columns |= {f"p_{c}": np.nan for c in model.classes}
+    return pd.DataFrame(columns)

@@ -18,8 +18,8 @@ from baldur.evaluation.clinical.learning_curves import (
     minimum_people_regression,
     r2_of_auc,
 )
+from baldur.evaluation.nested import people_needed
 from baldur.evaluation.splits import FoldPlan
-from baldur.evaluation.training_sizes import people_needed
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table
 

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import (
-    Mapping,
-    Sequence,
-)
-from typing import (
-    Any,
-    Self,
-)
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from baldur.exceptions import (
-    InputError,
-)
-from baldur.plots.display import Display, one_model, results_of
-from baldur.plots.drawing import empty, legend, listed
+from baldur.exceptions import InputError
+from baldur.plots.display import Display, results_of, rows_of_model
+from baldur.plots.drawing import legend, listed
 from baldur.plots.style import Style, count, imaging, label, matplotlib, number, plain
 
 # Dark blue below zero and light orange above, which differ in grey too. Zero is not drawn.
 _COLOURS = ("#00345c", "#0072B2", "#9cc7e3", "#fbe3b5", "#f3b94a", "#E69F00")
-
 
 # Inches of the title above a row of slices, and of the legend below the last.
 _TITLE, _LEGEND = 0.32, 0.5
@@ -59,6 +50,8 @@ class BrainDisplay(Display):
     'Brain slices showing 2 voxels of grey with weights from -0.5 to 0.2.'
     """
 
+    nothing = ("", "No voxel was selected.")
+
     def __init__(
         self,
         table: pd.DataFrame,
@@ -87,21 +80,20 @@ class BrainDisplay(Display):
             info = model.feature_info_.get(view)
             if info is None or not {"shape", "affine"} <= set(info.attrs):
                 continue
-            coef = model.coef_scaled_[view]
-            row = names.index(output) if output in names and len(coef) > 1 else len(coef) - 1
-            chosen = np.flatnonzero(model.selected_features_[view])
-            part = info.iloc[chosen].reset_index(drop=True)
-            part.attrs = {}
-            part = part.assign(
-                view=view,
-                feature=np.asarray(model.feature_names_[view])[chosen].astype(str),
-                weight=coef[row, chosen],
-            )
-            parts.append(part)
             grids[view] = dict(info.attrs)
+            coef = model.coef_scaled_[view]
+            row = names.index(output) if output in names and len(coef) > 1 else -1
+            selected = np.flatnonzero(model.selected_features_[view])
+            part = info.iloc[selected].assign(
+                view=view,
+                feature=np.asarray(model.feature_names_[view])[selected].astype(str),
+                weight=coef[row, selected],
+            )
+            part.attrs = {}
+            parts.append(part)
         if not grids:
             raise InputError("No view of the model is made of images.")
-        return cls(pd.concat(parts, ignore_index=True), grids)
+        return cls(pd.concat(parts), grids)
 
     @classmethod
     def from_result(cls, result: Any, model: str | None = None, least: float = 0.0) -> Self:
@@ -119,16 +111,23 @@ class BrainDisplay(Display):
         grids = results.grids()
         if not grids:
             raise InputError("No view of these results is made of images.")
-        selection = results.table("selection")
-        name = one_model(selection, model, "selected features")
-        rows = selection[(selection["model"] == name) & (selection["feature"] != "*")]
+        selection, _ = rows_of_model(results, "selection", model, "selected features")
+        rows = selection[(selection["feature"] != "*") & selection["view"].isin(list(grids))]
         rows = rows[rows["frequency"].astype(float) >= least]
         rows = rows.drop_duplicates(["view", "feature"], keep="last")
-        places = results.table("feature_locations")
-        columns = ["view", "feature", "mean_weight", "frequency"]
-        table = rows[rows["view"].isin(list(grids))][columns].merge(places, on=["view", "feature"])
+        rows = rows[["view", "feature", "mean_weight", "frequency"]]
+        table = rows.merge(results.table("feature_locations"), on=["view", "feature"])
         table = table.rename(columns={"mean_weight": "weight"})
         return cls(table, grids, value="Mean weight per s.d.")
+
+    @property
+    def _is_empty(self) -> bool:
+        return not self._drawn
+
+    @property
+    def _drawn(self) -> list[str]:
+        """Views with selected voxels."""
+        return [v for v in self.views if (self.table["view"] == v).any()]
 
     @property
     def views(self) -> list[str]:
@@ -162,7 +161,7 @@ class BrainDisplay(Display):
         nib = imaging("nibabel")
         first = self.image(self.views[0])
         total = (np.asarray(first.dataobj) != 0).astype(np.int16)
-        for number_, view in enumerate(self.views[1:], start=2):
+        for place, view in enumerate(self.views[1:], start=2):
             other = self.image(view)
             marks = nib.Nifti1Image(
                 (np.asarray(other.dataobj) != 0).astype(np.float32), other.affine
@@ -171,14 +170,12 @@ class BrainDisplay(Display):
                 marks = image.resample_to_img(
                     marks, first, interpolation="nearest", force_resample=True, copy_header=True
                 )
-            step = number_ if len(self.views) == 2 else 1
-            total += step * (np.asarray(marks.dataobj) > 0.5).astype(np.int16)
+            code = place if len(self.views) == 2 else 1
+            total += code * (np.asarray(marks.dataobj) > 0.5).astype(np.int16)
         return nib.Nifti1Image(total, first.affine)
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
-        said = []
+    def _sentence(self) -> str:
+        texts = []
         for view in self.views:
             part = self.table[self.table["view"] == view]
             what = "region" if self.grids[view].get("kind") == "regions" else "voxel"
@@ -186,37 +183,31 @@ class BrainDisplay(Display):
             if len(part) and part["weight"].notna().any():
                 low, high = part["weight"].min(), part["weight"].max()
                 text += f" with weights from {number(low)} to {number(high)}"
-            said.append(text)
-        return f"Brain slices showing {' and '.join(said)}{self._shared()}."
-
-    def _shared(self) -> str:
-        if len(self.views) != 2 or not len(self.table):
-            return ""
-        both = int((np.asarray(self.overlap().dataobj) == 3).sum())
-        return f"; both views select {both:,} voxels of the first one's grid"
+            texts.append(text)
+        shared = ""
+        if len(self.views) == 2 and len(self.table):
+            both = int((np.asarray(self.overlap().dataobj) == 3).sum())
+            shared = f"; both views select {both:,} voxels of the first one's grid"
+        return f"Brain slices showing {' and '.join(texts)}{shared}."
 
     def _draw(
         self, style: Style, *, cut_coords: Sequence[float] | None = None, background: Any = "mni"
     ) -> None:
         """Draw three slices of each view, and of the overlap where there are several views."""
-        shown = [v for v in self.views if (self.table["view"] == v).any()]
-        rows = len(shown) + (1 if len(shown) > 1 else 0)
-        height = (
-            style.width * 0.31 * max(1, rows)
-            + _TITLE * max(1, rows)
-            + (_LEGEND if rows > 1 else 0.0)
-        )
-        axes = self._axes(style, height, (1.0,), (1.0,) * max(1, rows))
-        if not shown:
-            empty(axes[0], "No voxel was selected.", style)
-            return
+        views = self._drawn
+        several = len(views) > 1
+        rows = len(views) + several
+        height = (style.width * 0.31 + _TITLE) * rows + several * _LEGEND
+        axes = self._axes(style, height, (1.0,), (1.0,) * rows)
         self._place_axes(axes)
-        under = self._background(background)
-        cuts = tuple(cut_coords) if cut_coords is not None else self._cuts(shown)
-        for panel, view in zip(axes, shown, strict=False):
-            self._weights(panel, view, cuts, under, style)
-        if len(shown) > 1:
-            self._both(axes[-1], shown, cuts, under, style)
+        if isinstance(background, str) and background == "mni":
+            background = imaging("nilearn.datasets").load_mni152_template(resolution=2)
+        cuts = tuple(cut_coords) if cut_coords is not None else self._cuts(views)
+        look = {"bg_img": background, "cut_coords": cuts}
+        for panel, view in zip(axes, views, strict=False):
+            self._weights(panel, view, style, look)
+        if several:
+            self._both(axes[-1], views, style, look)
 
     def _place_axes(self, axes: list[Any]) -> None:
         """Fix the positions of the axes now, because nilearn adds its own axes at them."""
@@ -231,35 +222,26 @@ class BrainDisplay(Display):
         for i, panel in enumerate(axes):
             panel.set_position((0.01, 1.0 - (i + 1) * row, 0.98, row - title))
 
-    def _background(self, background: Any) -> Any:
-        if not isinstance(background, str) or background != "mni":
-            return background
-        datasets = imaging("nilearn.datasets")
-        return datasets.load_mni152_template(resolution=2)
-
     def _cuts(self, views: Sequence[str]) -> tuple[float, ...]:
         """Return the mean over the views of the voxel nearest to the centre of the weights."""
-        sums, total = np.zeros(3), 0.0
+        nearest = []
         for view in views:
-            made = self.image(view)
-            size = np.abs(np.asarray(made.dataobj, dtype=float))
+            image = self.image(view)
+            size = np.abs(np.asarray(image.dataobj, dtype=float))
             at = np.argwhere(size > 0)
             mass = size[tuple(at.T)]
-            points = at @ np.asarray(made.affine)[:3, :3].T + np.asarray(made.affine)[:3, 3]
+            points = at @ np.asarray(image.affine)[:3, :3].T + np.asarray(image.affine)[:3, 3]
             # The centre itself may lie between two clusters.
             centre = (mass[:, None] * points).sum(axis=0) / mass.sum()
-            sums += points[int(np.argmin(((points - centre) ** 2).sum(axis=1)))]
-            total += 1.0
-        return tuple(float(c) for c in sums / max(total, 1.0))
+            nearest.append(points[int(np.argmin(((points - centre) ** 2).sum(axis=1)))])
+        return tuple(np.mean(nearest, axis=0).tolist())
 
-    def _slices(
-        self, panel: Any, made: Any, cuts: tuple[float, ...], under: Any, style: Style, **look: Any
-    ) -> Any:
+    def _slices(self, panel: Any, image: Any, style: Style, **look: Any) -> Any:
         plotting = imaging("nilearn.plotting")
         drawn = plotting.plot_stat_map(
-            made, bg_img=under, figure=self.figure_, axes=panel, display_mode="ortho",
-            cut_coords=cuts, black_bg=False, annotate=True,
-            draw_cross=False, threshold=1e-12, resampling_interpolation="nearest", **look,
+            image, figure=self.figure_, axes=panel, display_mode="ortho", black_bg=False,
+            annotate=True, draw_cross=False, threshold=1e-12,
+            resampling_interpolation="nearest", **look,
         )  # fmt: skip
         for cut in drawn.axes.values():
             cut.ax.set_facecolor("none")
@@ -269,75 +251,57 @@ class BrainDisplay(Display):
         panel.set_axis_off()
         return drawn
 
-    def _weights(
-        self, panel: Any, view: str, cuts: tuple[float, ...], under: Any, style: Style
-    ) -> None:
-        colors = matplotlib("colors")
-        made = self.image(view)
-        top = float(np.abs(np.asarray(made.dataobj)).max()) or 1.0
-        colours = colors.LinearSegmentedColormap.from_list("baldur", _COLOURS)
+    def _weights(self, panel: Any, view: str, style: Style, look: dict[str, Any]) -> None:
+        image = self.image(view)
+        top = float(np.abs(np.asarray(image.dataobj)).max()) or 1.0
+        cmap = matplotlib("colors").LinearSegmentedColormap.from_list("baldur", _COLOURS)
         drawn = self._slices(
-            panel, made, cuts, under, style, cmap=colours, vmin=-top, vmax=top, colorbar=True
+            panel, image, style, cmap=cmap, vmin=-top, vmax=top, colorbar=True, **look
         )
         ticks = getattr(drawn, "_cbar", None)
         if ticks is not None:
             ticks.ax.tick_params(colors=style.ink, labelsize=style.size - 2)
         panel.set_title(label(view), loc="left")
 
-    def _both(
-        self,
-        panel: Any,
-        views: Sequence[str],
-        cuts: tuple[float, ...],
-        under: Any,
-        style: Style,
-    ) -> None:
+    def _both(self, panel: Any, views: list[str], style: Style, look: dict[str, Any]) -> None:
         """Draw two views as a filling and an outline, or the number of views with a voxel."""
-        colors = matplotlib("colors")
-        Patch = matplotlib("patches").Patch
-        made = BrainDisplay(self.table, {v: self.grids[v] for v in views}).overlap()
+        colors, Patch = matplotlib("colors"), matplotlib("patches").Patch
+        image = BrainDisplay(self.table, {v: self.grids[v] for v in views}).overlap()
+        notes: list[str] | None = None
         if len(views) > 2:
-            most = int(np.asarray(made.dataobj).max())
+            most = int(np.asarray(image.dataobj).max())
             # From light to dark, which grey prints show too.
-            shades = [colors.to_hex(c) for c in _steps(most)]
-            names, notes = [count(k, "view") for k in range(1, most + 1)], None
+            ramp = matplotlib().colormaps["cividis_r"](np.linspace(0.1, 1.0, max(most, 1)))
+            shades = [colors.to_hex(colour) for colour in ramp]
+            names = [count(k, "view") for k in range(1, most + 1)]
             handles = [Patch(facecolor=shade) for shade in shades]
-            look = {"vmin": 0.5, "vmax": most + 0.5, "colorbar": False}
-            self._slices(
-                panel, made, cuts, under, style, cmap=colors.ListedColormap(shades), **look
-            )
+            cmap, ends = colors.ListedColormap(shades), {"vmin": 0.5, "vmax": most + 0.5}
+            self._slices(panel, image, style, cmap=cmap, colorbar=False, **ends, **look)
         else:
-            first, second = (_marks(made, codes) for codes in ((1, 3), (2, 3)))
+            first, second = (_marks(image, codes) for codes in ((1, 3), (2, 3)))
             fill, line = style.colour(0), style.colour(1)
-            look = {"vmin": 0.0, "vmax": 1.0, "colorbar": False}
-            cmap = colors.ListedColormap([fill])
-            drawn = self._slices(panel, first, cuts, under, style, cmap=cmap, **look)
+            cmap, ends = colors.ListedColormap([fill]), {"vmin": 0.0, "vmax": 1.0}
+            drawn = self._slices(panel, first, style, cmap=cmap, colorbar=False, **ends, **look)
             drawn.add_contours(second, levels=[0.5], colors=[line], linewidths=2.0)
             handles = [Patch(facecolor=fill), Patch(facecolor="none", edgecolor=line, linewidth=2)]
-            names, notes = list(views), [" (filled)", " (outlined)"]
+            names, notes = views, [" (filled)", " (outlined)"]
         panel.set_title("overlap", loc="left")
         below = legend(panel, handles, names, style, notes=notes)
         below.set_loc("upper left")
         below.set_bbox_to_anchor((0.0, -0.02), panel.transAxes)
 
 
-def _marks(made: Any, codes: Sequence[int]) -> Any:
+def _marks(image: Any, codes: Sequence[int]) -> Any:
     """Return an image with 1 where the given image has one of some codes."""
     nib = imaging("nibabel")
-    return nib.Nifti1Image(np.isin(np.asarray(made.dataobj), codes).astype(np.float32), made.affine)
-
-
-def _steps(count: int) -> np.ndarray:
-    """Return so many colours from light to dark."""
-    colormaps = matplotlib().colormaps
-    return np.asarray(colormaps["cividis_r"](np.linspace(0.1, 1.0, max(count, 1))))
+    cells = np.isin(np.asarray(image.dataobj), codes).astype(np.float32)
+    return nib.Nifti1Image(cells, image.affine)
 
 
 # Horizontal and vertical cells of a figure that can be distinguished; one point of each is drawn.
 _ACROSS, _UP = 900, 120
 _NAMED = 5
 """Number of variants that are named in the figure."""
-VARIANT_COLUMNS = ["feature", "chromosome", "position", "place", "value", "selected"]
 
 
 class ManhattanDisplay(Display):
@@ -372,6 +336,9 @@ class ManhattanDisplay(Display):
     'Manhattan plot of 3 variants of view snps on 2 chromosomes, 1 of them selected: rs2 0.91.'
     """
 
+    columns = ("feature", "chromosome", "position", "place", "value", "selected")
+    nothing = ("", "There are no variants.")
+
     def __init__(
         self,
         table: pd.DataFrame,
@@ -384,8 +351,8 @@ class ManhattanDisplay(Display):
         self.bounds: list[tuple[str, float, float]] = []
         if len(table):
             table["place"], self.bounds = _places(table)
-            table = table.iloc[_thinned(table)].reset_index(drop=True)
-        super().__init__(table.reindex(columns=VARIANT_COLUMNS))
+            table = table.iloc[_thinned(table)]
+        super().__init__(table.reindex(columns=list(self.columns)))
 
     @classmethod
     def from_estimator(
@@ -404,22 +371,31 @@ class ManhattanDisplay(Display):
             Show absolute weights per standard deviation, also where the model has inclusion
             probabilities.
         """
-        view = _genotypes(dict(model.feature_info_), view, list(model.view_names_))
-        inside = getattr(model, "inclusion_probability_", None)
+        views, infos = list(model.view_names_), dict(model.feature_info_)
+        located = [v for v in views if infos.get(v) is not None and "chromosome" in infos[v]]
+        if view is None and not located:
+            raise InputError(
+                "No view has features with a chromosome; say which one to show with view=."
+            )
+        view = located[0] if view is None else view
+        if view not in views:
+            raise InputError(f"There is no view {view!r} in the model, only {views}.")
         coef = np.abs(model.coef_scaled_[view])
         if output is not None:
             names = [str(c) for c in getattr(model, "classes_", [])]
             if output not in names:
                 raise InputError(f"There is no class {output!r}, only {names}.")
             coef = coef[[names.index(output) if len(coef) > 1 else 0]]
-        by_weight = weights or inside is None or output is not None
-        value = coef.max(axis=0) if by_weight or inside is None else np.asarray(inside[view])
-        table = _located(
-            np.asarray(model.feature_names_[view]).astype(str), model.feature_info_.get(view)
-        )
-        table["value"], table["selected"] = value, model.selected_features_[view]
-        called = "|weight| per s.d." if by_weight else "Inclusion probability"
-        return cls(table, value=called, view=view)
+        table = pd.DataFrame({"feature": np.asarray(model.feature_names_[view]).astype(str)})
+        if (info := infos.get(view)) is not None:
+            columns = [c for c in ("chromosome", "position") if c in info]
+            table[columns] = info[columns].to_numpy()
+        inclusion = getattr(model, "inclusion_probability_", {})
+        by_weight = weights or not inclusion or output is not None
+        table["value"] = coef.max(axis=0) if by_weight else np.asarray(inclusion[view])
+        table["selected"] = model.selected_features_[view]
+        value = "|weight| per s.d." if by_weight else "Inclusion probability"
+        return cls(table, value=value, view=view)
 
     @classmethod
     def from_result(cls, result: Any, model: str | None = None, view: str | None = None) -> Self:
@@ -441,13 +417,10 @@ class ManhattanDisplay(Display):
         named = [v for v in dict.fromkeys(located["view"]) if view is None or v == view]
         if not named:
             raise InputError(f"No selected feature of view {view!r} has a chromosome.")
-        selection = results.table("selection")
-        name = one_model(selection, model, "selected features")
-        rows = selection[(selection["model"] == name) & (selection["view"] == named[0])]
-        rows = rows[rows["feature"] != "*"].drop_duplicates("feature")
-        table = located[located["view"] == named[0]].merge(
-            rows[["feature", "frequency"]], on="feature"
-        )
+        selection, _ = rows_of_model(results, "selection", model, "selected features")
+        rows = selection[(selection["view"] == named[0]) & (selection["feature"] != "*")]
+        rows = rows.drop_duplicates("feature")[["feature", "frequency"]]
+        table = located[located["view"] == named[0]].merge(rows, on="feature")
         table = table.rename(columns={"frequency": "value"}).assign(selected=True)
         return cls(table, value="Share of folds that select it", view=named[0])
 
@@ -457,9 +430,7 @@ class ManhattanDisplay(Display):
         chosen = self.table[self.table["selected"].astype(bool)]
         return chosen.sort_values("value", ascending=False, kind="stable")
 
-    @property
-    def alt_text(self) -> str:
-        """What is shown, in one sentence with its numbers."""
+    def _sentence(self) -> str:
         of = f" of view {plain(self.view)}" if self.view else ""
         text = f"Manhattan plot of {count(self.total, 'variant')}{of}"
         text += f" on {count(len(self.bounds), 'chromosome')}"
@@ -473,19 +444,16 @@ class ManhattanDisplay(Display):
     def _draw(self, style: Style) -> None:
         """Draw the variants; selected ones are large, and the highest five are named."""
         main = self._axes(style, 3.0)[0]
-        if not len(self.table):
-            empty(main, "There are no variants.", style)
-            return
         shades = (style.colour(0), style.faint)
         order = {name: i for i, (name, _, _) in enumerate(self.bounds)}
         at = self.table["chromosome"].astype(str).map(order).fillna(0).to_numpy(dtype=int) % 2
         chosen = self.table["selected"].to_numpy(dtype=bool)
         place, value = (self.table[c].to_numpy(dtype=float) for c in ("place", "value"))
-        for parity in (0, 1):
-            mine = (at == parity) & ~chosen
+        for parity, shade in enumerate(shades):
+            part = (at == parity) & ~chosen
             main.plot(
-                place[mine], value[mine], linestyle="none", marker=".", markersize=3,
-                color=shades[parity], rasterized=True,
+                place[part], value[part], linestyle="none", marker=".", markersize=3,
+                color=shade, rasterized=True,
             )  # fmt: skip
         main.plot(
             place[chosen], value[chosen], linestyle="none", marker="D", markersize=5.5,
@@ -537,27 +505,6 @@ class ManhattanDisplay(Display):
         ax.set_xlabel("Chromosome")
 
 
-def _genotypes(info: dict[str, Any], view: str | None, views: list[str]) -> str:
-    if view is not None:
-        if view not in views:
-            raise InputError(f"There is no view {view!r} in the model, only {views}.")
-        return view
-    placed = [v for v in views if info.get(v) is not None and "chromosome" in info[v]]
-    if not placed:
-        raise InputError(
-            "No view has features with a chromosome; say which one to show with view=."
-        )
-    return placed[0]
-
-
-def _located(names: np.ndarray, info: pd.DataFrame | None) -> pd.DataFrame:
-    table = pd.DataFrame({"feature": names})
-    for column in ("chromosome", "position"):
-        if info is not None and column in info:
-            table[column] = info[column].to_numpy()
-    return table
-
-
 def _rank(name: str) -> tuple[int, int, str]:
     """Order chromosomes by number, then X, Y and the rest."""
     bare = re.sub(r"^chr(omosome)?", "", name, flags=re.IGNORECASE).upper()
@@ -569,28 +516,25 @@ def _rank(name: str) -> tuple[int, int, str]:
 
 def _places(table: pd.DataFrame) -> tuple[np.ndarray, list[tuple[str, float, float]]]:
     """Return the place of each variant, and name, start and end of each chromosome."""
-    n = len(table)
     if "chromosome" not in table:
         table["chromosome"] = ""
     if "position" not in table:
-        table["position"] = np.arange(n)
-    codes, names = pd.factorize(table["chromosome"].astype(str), sort=False)
+        table["position"] = np.arange(len(table))
     position = pd.to_numeric(table["position"], errors="coerce").to_numpy(dtype=float)
-    place = np.zeros(n)
-    bounds: list[tuple[str, float, float]] = []
-    start = 0.0
-    lengths = {}
-    for c in range(len(names)):
-        mine = position[codes == c]
+    rows = table.groupby(table["chromosome"].astype(str)).indices
+    offsets = {}
+    for name, at in rows.items():
         # Without positions the order of the rows is used.
-        if not np.isfinite(mine).all():
-            mine = np.arange(len(mine), dtype=float)
-        lengths[c] = (mine - mine.min(), float(np.ptp(mine)))
-    gap = 0.01 * sum(length for _, length in lengths.values()) if len(names) > 1 else 0.0
-    for c in sorted(range(len(names)), key=lambda c: _rank(str(names[c]))):
-        inside, length = lengths[c]
-        place[codes == c] = start + inside
-        bounds.append((str(names[c]), start, start + length))
+        known = np.isfinite(position[at]).all()
+        inside = position[at] if known else np.arange(len(at), dtype=float)
+        offsets[name] = inside - inside.min()
+    gap = 0.01 * sum(float(inside.max()) for inside in offsets.values()) if len(rows) > 1 else 0.0
+    place, start = np.zeros(len(table)), 0.0
+    bounds: list[tuple[str, float, float]] = []
+    for name in sorted(map(str, rows), key=_rank):
+        length = float(offsets[name].max())
+        place[rows[name]] = start + offsets[name]
+        bounds.append((name, start, start + length))
         start += length + gap
     return place, bounds
 
