@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -121,49 +120,43 @@ def _joined(folds: pd.DataFrame, summary: pd.DataFrame, main: str) -> pd.DataFra
     )
 
 
-@dataclass
-class ViewCard:
-    """What the page says about one view."""
-
-    name: str
-    facts: list[tuple[str, str]]
-    features: list[str]
-
-
-def view_cards(run: Results | None, main: str | None, model: FittedModel | None) -> list[ViewCard]:
-    """Return the cards of all views, in their order."""
-    cards: dict[str, ViewCard] = {}
-
-    def card(view: str) -> ViewCard:
-        return cards.setdefault(view, ViewCard(view, [], []))
-
+def view_cards(
+    run: Results | None, main: str | None, model: FittedModel | None
+) -> list[dict[str, Any]]:
+    """Return name, facts and first features of all views, in their order."""
+    facts: dict[str, list[tuple[str, str]]] = {}
+    features: dict[str, list[str]] = {}
     if run is not None:
         n = int(run.record.get("people", 0))
         for view in run.record.get("views", []):
-            card(view["name"]).facts = [
+            facts[view["name"]] = [
                 ("Features", f"{view['features']:,}"),
                 ("People with it", f"{view['people']:,} of {n:,}"),
             ]
     if run is not None and main is not None:
         for name, fact in _facts_of_folds(run, main):
-            card(name).facts.append(fact)
+            facts.setdefault(name, []).append(fact)
         rows = run.of_model("selection", main)
-        rows = rows[rows["feature"] != "*"] if "feature" in rows else rows
-        rows = rows.sort_values("frequency", ascending=False, kind="stable") if len(rows) else rows
-        for view, part in rows.groupby("view", sort=False) if len(rows) else ():
-            card(str(view)).features = _first(part["feature"])
+        if "feature" in rows:
+            rows = rows[rows["feature"] != "*"]
+            rows = rows.sort_values("frequency", ascending=False, kind="stable")
+            for key, part in rows.groupby("view", sort=False):
+                features[str(key)] = _first(part["feature"])
     if model is not None and model.inner is not None:
         summary = model.summary()
         for name, mask in model.inner.selected_features_.items():
-            view_card = card(name)
-            view_card.facts = view_card.facts or [("Features", f"{len(mask):,}")]
-            view_card.facts += [
-                ("Selected in the fit on all people", f"{int(np.sum(mask)):,}"),
-                ("Its share there", percent(model.inner.view_relevance_[name])),
-            ]
-            if not view_card.features and len(summary):
-                view_card.features = _first(summary.loc[summary["view"] == name, "feature"])
-    return list(cards.values())
+            facts.setdefault(name, [("Features", f"{len(mask):,}")]).extend(
+                [
+                    ("Selected in the fit on all people", f"{int(np.sum(mask)):,}"),
+                    ("Its share there", percent(model.inner.view_relevance_[name])),
+                ]
+            )
+            if not features.get(name) and len(summary):
+                features[name] = _first(summary.loc[summary["view"] == name, "feature"])
+    return [
+        {"name": name, "facts": facts.get(name, []), "features": features.get(name, [])}
+        for name in dict.fromkeys([*facts, *features])
+    ]
 
 
 def _first(features: Iterable[Any]) -> list[str]:

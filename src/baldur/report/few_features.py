@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import pandas as pd
@@ -68,15 +69,10 @@ class Difference:
         return ALLOWED * self.gain
 
     @property
-    def worst(self) -> float:
-        """The largest loss within the interval."""
-        d = self.difference
-        return -d.low if self.greater_is_better else d.high
-
-    @property
     def enough(self) -> bool:
-        """Whether the loss is shown to be allowed."""
-        return self.known and self.worst <= self.allowed
+        """Whether the loss is shown to be allowed: the worse end of its interval is."""
+        d = self.difference
+        return self.known and (-d.low if self.greater_is_better else d.high) <= self.allowed
 
     @property
     def loses(self) -> bool:
@@ -101,28 +97,20 @@ class FewEvidence:
     @property
     def known(self) -> bool:
         """Whether every difference has an interval."""
-        every = [one for found in self.differences.values() for one in found]
-        return bool(every) and all(one.known for one in every)
+        every = [d for differences in self.differences.values() for d in differences]
+        return bool(every) and all(d.known for d in every)
 
     @property
     def enough(self) -> list[int]:
         """Numbers that are shown to be enough, in the fixed order from the largest."""
-        found: list[int] = []
-        for limit in reversed(self.differences):
-            if not all(one.enough for one in self.differences[limit]):
-                break
-            found.insert(0, limit)
-        return found
+        order = sorted(self.differences, reverse=True)
+        return sorted(takewhile(lambda k: all(d.enough for d in self.differences[k]), order))
 
     @property
     def losing(self) -> list[int]:
         """Numbers that are shown to lose, in the fixed order from the smallest."""
-        found: list[int] = []
-        for limit, differences in self.differences.items():
-            if limit in self.enough or not any(one.loses for one in differences):
-                break
-            found.append(limit)
-        return found
+        rest = [k for k in sorted(self.differences) if k not in self.enough]
+        return list(takewhile(lambda k: any(d.loses for d in self.differences[k]), rest))
 
     @property
     def open(self) -> list[int]:
@@ -136,10 +124,8 @@ class FewEvidence:
     @property
     def legend(self) -> str:
         """Explanation of the comparison."""
-        parts = [
-            f"{number(one.allowed, 3)} in {one.metric}"
-            for one in next(iter(self.differences.values()))
-        ]
+        first = next(iter(self.differences.values()))
+        parts = [f"{number(d.allowed, 3)} in {d.metric}" for d in first]
         return (
             "Differences are those from the model as selected "
             f"({number(self.features, 1).removesuffix('.0')} features on average), on the same "
@@ -158,11 +144,9 @@ class FewEvidence:
 
 
 def _numbers(limits: Sequence[int]) -> str:
-    word = "feature" if list(limits) == [1] else "features"
-    texts = [str(limit) for limit in limits]
-    if len(texts) > 1:
-        return f"{', '.join(texts[:-1])} or {texts[-1]} {word}"
-    return f"{texts[0]} {word}"
+    *first, last = map(str, limits)
+    numbers = f"{', '.join(first)} or {last}" if first else last
+    return f"{numbers} {'feature' if list(limits) == [1] else 'features'}"
 
 
 FEW_FEATURES = (
@@ -205,13 +189,12 @@ def few_of(run: Results, main: str, shown: bool) -> FewEvidence | None:
     if not len(own) or not len(few):
         return None
     model = {str(row["metric"]): row for row in own.to_dict("records")}
-    found: dict[int, list[Difference]] = {}
-    for limit in sorted(few["limit"].astype(int).unique()):
-        part = few[few["limit"].astype(int) == limit].to_dict("records")
-        found[int(limit)] = [
-            _difference(row, model[row["metric"]]) for row in part if row["metric"] in model
-        ]
-    return FewEvidence(found, shown, float(own["features_mean"].iloc[0]))
+    limits = sorted(few["limit"].astype(int).unique().tolist())
+    differences: dict[int, list[Difference]] = {limit: [] for limit in limits}
+    for row in few.to_dict("records"):
+        if row["metric"] in model:
+            differences[int(row["limit"])].append(_difference(row, model[row["metric"]]))
+    return FewEvidence(differences, shown, float(own["features_mean"].iloc[0]))
 
 
 def _difference(row: Mapping[Any, Any], own: Mapping[Any, Any]) -> Difference:

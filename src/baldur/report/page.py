@@ -15,7 +15,6 @@ from typing import Any
 import baldur
 from baldur.core.optional import import_extra
 from baldur.report.checks import LIMITS
-from baldur.report.features import ViewCard
 from baldur.report.fitted import Calculator
 from baldur.report.formatting import Table, distinct, kind, listed, number, short
 from baldur.report.people import Person
@@ -71,7 +70,7 @@ class Page:
     plans: list[Plan]  # Figures
     made: list[str] = field(default_factory=list)  # Codes of the checks that could be made
     not_made: list[str] = field(default_factory=list)
-    views: list[ViewCard] = field(default_factory=list)
+    views: list[dict[str, Any]] = field(default_factory=list)
     people: list[Person] = field(default_factory=list)
     people_left: int = 0  # Not listed
     people_absent: str = ""  # Why no people are listed, if none are
