@@ -15,7 +15,7 @@ It may import `exceptions`, `types`, `safety` and `state`; all later parts impor
 
 from typing import TYPE_CHECKING
 
-from baldur.core.lazy import lazy_names
+from baldur.core.optional import lazy_names
 
 if TYPE_CHECKING:
     from baldur.views.container import MultiView
