@@ -41,11 +41,10 @@ def test_every_row_has_a_threshold():
     assert set(ACCURACY) == {n for n, e in BASELINES.items() if e.classifier is not None}
 
 
-def test_common_signal(row, quick, common, record_property):
+def test_common_signal(row, fitted_common, record_property):
     accuracy, auc = [], []
     for seed in (0, 1):
-        mv, y = common(seed)
-        model = quick(row).fit(mv[:140], y[:140])
+        model, mv, y = fitted_common(row, seed)
         accuracy.append(np.mean(model.predict(mv[140:]) == y[140:]))
         auc.append(roc_auc_score(y[140:], model.decision_function(mv[140:])))
         assert set(model.selected_features_) == {"a", "b", "c"}
@@ -69,9 +68,8 @@ def test_common_noise(row, quick, common):
 
 
 @pytest.mark.parametrize("sparse_row", ["LSVM-l1", "Lasso-MkSVM", "Elastic-net logistic"])
-def test_sparse_rows_keep_signal_and_few_features(sparse_row, quick, common):
-    mv, y = common(0)
-    masks = quick(sparse_row).fit(mv[:140], y[:140]).selected_features_
+def test_sparse_rows_keep_signal_and_few_features(sparse_row, fitted_common):
+    masks = fitted_common(sparse_row, 0)[0].selected_features_
     assert sum(m.sum() for m in masks.values()) <= 140
     assert masks["a"][:3].all()
     assert masks["b"][:5].sum() >= 3
