@@ -21,8 +21,8 @@ from baldur.estimators.targets import (
 )
 from baldur.inference.ensemble import MEMBERS
 from baldur.inference.predictive import Task
-from baldur.views.labels import positive_weights
 from baldur.views.prepared_view import PreparedView
+from baldur.views.validate import positive_weights
 
 
 class ClassifierBase(ClassifierMixin, BaldurBase):

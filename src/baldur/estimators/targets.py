@@ -17,8 +17,7 @@ from baldur.core.types import Array
 from baldur.exceptions import InputError
 from baldur.inference.predictive import Task, probabilities, probability_interval, tails
 from baldur.preparation.column_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
-from baldur.views.labels import validate_labels, without_mask
-from baldur.views.validate import some
+from baldur.views.validate import some, validate_labels, without_mask
 
 # -- classification ------------------------------------------------------------------------------
 

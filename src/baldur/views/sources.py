@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import itertools
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
-from threading import Lock
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -355,35 +354,3 @@ def _as_run(rows: np.ndarray) -> slice | None:
     if last - first + 1 != len(rows) or (len(rows) > 1 and not (np.diff(rows) == 1).all()):
         return None
     return slice(first, last + 1)
-
-
-# Threads share counters; one lock for all of them, because a counter travels with its view and
-# locks cannot be pickled.
-_LOCK = Lock()
-
-
-class ReadCounter:
-    """Columns read of one view since it was prepared, whatever the rows."""
-
-    def __init__(self) -> None:
-        self.columns = 0
-
-    def add(self, columns: int) -> None:
-        """Count columns that are about to be read."""
-        with _LOCK:
-            self.columns += int(columns)
-
-
-class _Counted(Protocol):
-    shape: tuple[int, int]
-    reads: ReadCounter
-
-
-def passes(views: Sequence[_Counted]) -> float:
-    """Return how often the views were read since they were prepared, weighted by width.
-
-    A product with every column is one pass; gathering a few columns is a small part of one.
-    Rows taken from a view count with it.
-    """
-    total = sum(view.shape[1] for view in views)
-    return sum(view.reads.columns for view in views) / total if total else 0.0
