@@ -13,7 +13,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.container import MultiView
-from baldur.views.sources import RowMapSource, Source
+from baldur.views.sources import Source, SubsetSource
 from baldur.views.validate import some
 from baldur.views.view import View
 
@@ -321,15 +321,11 @@ def _join_samples(
 
 def _rows_of(view: View, at: np.ndarray) -> Source:
     """Return the view's source with its rows in the new order; -1 where a person is not in it."""
-    source = view.source
-    rows = np.arange(source.shape[0]) if view.rows is None else view.rows
-    row_map = np.where(at >= 0, rows[at], -1)
-    if isinstance(source, RowMapSource):
-        row_map = np.where(row_map >= 0, source.row_map[row_map], -1)
-        source = source.base
-    if np.array_equal(row_map, np.arange(source.shape[0])):
-        return source
-    return RowMapSource(source, row_map)
+    rows = np.arange(view.source.shape[0]) if view.rows is None else view.rows
+    source = SubsetSource(view.source, np.where(at >= 0, rows[at], -1))
+    everyone = np.arange(source.base.shape[0])
+    same = source.rows is not None and np.array_equal(source.rows, everyone)
+    return source.base if same and source.columns is None else source
 
 
 _PREFIX = re.compile(r"^(?:participant|subject|patient|sample|subj|sub|ppt|pat|pid|iid|id)(?=\d|$)")

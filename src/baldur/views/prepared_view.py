@@ -23,7 +23,7 @@ import numpy as np
 from baldur.core.state import Flags, Form, Object, Text
 from baldur.exceptions import InputError
 from baldur.views import standardised_blocks as standardised
-from baldur.views.sources import ArraySource, ColumnSource, RowMapSource, Source
+from baldur.views.sources import ArraySource, SubsetSource
 from baldur.views.standardised_blocks import Standardised, StandardisedArray, tile_width
 
 KEEP_LIMIT_BYTES = 1 << 29
@@ -282,9 +282,7 @@ def prepare_view(cells: Standardised) -> PreparedView:
     processes that share it do not each copy it.
     """
     n, d = cells.shape
-    base: Source = cells.source
-    while isinstance(base, (ColumnSource, RowMapSource)):
-        base = base.base
+    base = cells.source.base if isinstance(cells.source, SubsetSource) else cells.source
     size = n * d * cells.dtype.itemsize
     limit = KEEP_LIMIT_BYTES if cells.source.in_memory else standardised.FLOAT64_LIMIT_BYTES
     if not isinstance(base, ArraySource) or cells.source.dtype == np.int8 or size > limit:

@@ -225,36 +225,31 @@ class LazySource(Source):
         return block
 
 
-class ColumnSource(Source):
-    """Chosen columns of another source, not copied until read."""
+class SubsetSource(Source):
+    """Chosen rows and columns of another source (None: all), not copied until read.
 
-    def __init__(self, base: Source, columns: np.ndarray) -> None:
-        self.base = base
-        self.columns = columns
-        self.shape = (base.shape[0], len(columns))
-        self.dtype = base.dtype
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the cells of the other source are in memory."""
-        return self.base.in_memory
-
-    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
-        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
-        return self.base.read(rows, self.columns[cols])
-
-
-class RowMapSource(Source):
-    """Another source with its rows re-ordered; -1 for a sample that it does not have.
-
-    Cells of such samples are filled with zeros. The container marks them as absent, so the
-    filling is never used.
+    A row of -1 is a sample that the other source does not have. Its cells are filled with zeros.
+    The container marks it as absent, so the filling is never used.
     """
 
-    def __init__(self, base: Source, row_map: np.ndarray) -> None:
-        self.base = base
-        self.row_map = row_map
-        self.shape = (len(row_map), base.shape[1])
+    base: Source
+    rows: np.ndarray | None
+    columns: np.ndarray | None
+
+    def __init__(
+        self, base: Source, rows: np.ndarray | None = None, columns: np.ndarray | None = None
+    ) -> None:
+        if isinstance(base, SubsetSource):
+            if base.rows is not None:
+                rows = base.rows if rows is None else np.where(rows >= 0, base.rows[rows], -1)
+            if base.columns is not None:
+                columns = base.columns if columns is None else base.columns[columns]
+            base = base.base
+        self.base, self.rows, self.columns = base, rows, columns
+        self.shape = (
+            base.shape[0] if rows is None else len(rows),
+            base.shape[1] if columns is None else len(columns),
+        )
         self.dtype = base.dtype
 
     @property
@@ -264,13 +259,17 @@ class RowMapSource(Source):
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
-        wanted = self.row_map if rows is None else self.row_map[rows]
+        if self.columns is not None:
+            cols = self.columns[cols]
+        if self.rows is None:
+            return self.base.read(rows, cols)
+        wanted = self.rows if rows is None else self.rows[rows]
         known = wanted >= 0
         if known.all():
             return self.base.read(wanted, cols)
-        found = self.base.read(wanted[known], cols)
-        block = np.zeros((len(wanted), found.shape[1]), dtype=found.dtype)
-        block[known] = found
+        cells = self.base.read(wanted[known], cols)
+        block = np.zeros((len(wanted), cells.shape[1]), dtype=cells.dtype)
+        block[known] = cells
         return block
 
 

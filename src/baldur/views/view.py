@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from baldur.exceptions import InputError
-from baldur.views.sources import MISSING_INT8, ColumnSource, LazyMatrix, Source, as_source
+from baldur.views.sources import MISSING_INT8, LazyMatrix, Source, SubsetSource, as_source
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
 from baldur.views.validate import rename_hint, some
 
@@ -294,7 +294,8 @@ def split_columns(
         elif isinstance(columns, slice) and isinstance(X, np.ndarray):
             matrices[view] = X[:, columns]
         else:
-            matrices[view] = ColumnSource(source or as_source(X, view), np.arange(width)[columns])
+            index = np.arange(width)[columns]
+            matrices[view] = SubsetSource(source or as_source(X, view), columns=index)
     rest = frame.loc[:, ~used] if frame is not None and not used.all() else None
     return matrices, rest
 
