@@ -85,18 +85,6 @@ class StudyData:
         Columns to report by, one row per sample with its id as index.
     left_out : int
         Samples with an outcome that are left out because of views that they do not have.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from baldur.study import load_study, simulate_study
-    >>> from baldur.study.data import read_study
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
-    >>> study = read_study(config)
-    >>> study.y[:3], study.positive, study.left_out
-    (array(['PD', 'control', 'PD'], dtype='<U7'), 'PD', 0)
-    >>> folder.cleanup()
     """
 
     data: MultiView

@@ -29,20 +29,7 @@ from baldur.study.results_folder import Log, claim_folder, results_folder, write
 
 @dataclass
 class EvaluatedStudy:
-    """A finished study: its result, its folder, the tables of that folder, and notes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from baldur.study import evaluate_study, load_study, simulate_study
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> options = {"models": ["Dummy"], "folds": {"outer": 2}}
-    >>> file = simulate_study("biofind", folder.name, scale=1e-5, **options)
-    >>> study = evaluate_study(load_study(file))
-    >>> study.folder.name, study.result.predictions.shape, study.notes
-    ('results', (215, 8), [])
-    >>> folder.cleanup()
-    """
+    """A finished study: its result, its folder, the tables of that folder, and notes."""
 
     result: NestedResult
     folder: Path

@@ -72,22 +72,6 @@ class ValidatedStudy:
         not known.
     title : str
         Of the study file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from baldur.study import fit_study, load_study, simulate_study, validate_study
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> old = simulate_study("biofind", f"{folder.name}/old", scale=1e-5, models=["Dummy"])
-    >>> new = simulate_study("biofind", f"{folder.name}/new", scale=1e-5, seed=1)
-    >>> model, _ = fit_study(load_study(old))
-    >>> done = validate_study(model, load_study(new, predicting=True))
-    >>> done.scores[["model", "accuracy", "auc"]].round(3)
-       model  accuracy  auc
-    0  Dummy     0.553  0.5
-    >>> done.shift_views["view"].tolist()
-    ['neuropsychological', 'sleep', 'socio-economic', 'demographical', 'genetic']
-    >>> folder.cleanup()
     """
 
     predictions: pd.DataFrame
