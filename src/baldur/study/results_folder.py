@@ -82,7 +82,20 @@ def results_folder(config: StudyConfig, output: str | Path | None = None) -> Pat
             "output", f"{folder} holds the study itself", "choose a folder of its own for results"
         )
     make_folder(folder)
-    _check_contents(config, folder)
+    # What another process is just writing there says nothing yet.
+    names = [path.name for path in folder.iterdir() if not path.name.endswith(PART)]
+    if names and not any(name in _OURS for name in names):
+        raise config.problem(
+            "output",
+            f"{folder} holds other files ({sorted(names)[0]!a}, ...) and no results",
+            "choose an empty folder or a new one",
+        )
+    special = find_special(folder)
+    if special is not None:
+        raise config.problem(
+            "output", f"{str(special)!a} is a link or a pipe, which is not written through",
+            "remove it, or choose another folder",
+        )  # fmt: skip
     return folder
 
 
@@ -121,23 +134,6 @@ def _read_mark(mark: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _check_contents(config: StudyConfig, folder: Path) -> None:
-    # What another process is just writing there says nothing yet.
-    names = [path.name for path in folder.iterdir() if not path.name.endswith(PART)]
-    if names and not any(name in _OURS for name in names):
-        raise config.problem(
-            "output",
-            f"{folder} holds other files ({sorted(names)[0]!a}, ...) and no results",
-            "choose an empty folder or a new one",
-        )
-    special = find_special(folder)
-    if special is not None:
-        raise config.problem(
-            "output", f"{str(special)!a} is a link or a pipe, which is not written through",
-            "remove it, or choose another folder",
-        )  # fmt: skip
-
-
 _ABOUT = {file.name: file.about for file in FILES if file.about} | {
     LOG: "what happened, with warnings and times",
     OUTCOMES: "a folder with the results and the page of every outcome",
@@ -157,23 +153,27 @@ def write_results(
     """Write every file of a results folder, in place of those of an earlier run."""
     evaluation: dict[str, Any] = {"subgroups": subgroups}
     added_value: dict[str, Any] = {}
+    record = findings or {}
+    study = None
     if config is not None:
-        evaluation |= config.report.clinical_options()
-        # Thresholds that are chosen for a sensitivity or specificity differ between view sets.
         report = config.report
+        evaluation |= report.clinical_options()
+        # Thresholds that are chosen for a sensitivity or specificity differ between view sets.
         added_value = {"thresholds": report.thresholds, "prevalence": report.prevalence}
+        record = {**_description(config), **record}
+        study = _study_text(config)
     results = Results(
         result,
         tables={} if learning_curve is None else {"learning_curve": learning_curve},
-        record={**_description(config), **(findings or {})},
+        record=record,
         evaluation=evaluation,
         added_value=added_value,
     )
     places = outcome_folders(list(results.outcomes))
     remove_outcomes(folder, keep=list(places.values()))
     for name, below in places.items():
-        _write(results.outcomes[name], make_folder(folder / OUTCOMES / below), study_text(config))
-    _write(results, folder, study_text(config))
+        _write(results.outcomes[name], make_folder(folder / OUTCOMES / below), study)
+    _write(results, folder, study)
     return results
 
 
@@ -219,10 +219,8 @@ def _index(results: Results, names: set[str]) -> str:
     return "\n".join([heading, "", "Open first:", *first, "", "Then:", *rest]) + "\n"
 
 
-def study_text(config: StudyConfig | None) -> str | None:
-    """Return the study file as it was run, or None without one."""
-    if config is None:
-        return None
+def _study_text(config: StudyConfig) -> str:
+    """Return the study file as it was run."""
     from baldur.study.toml_file import toml_text
 
     where = config.folder.resolve()
@@ -232,10 +230,8 @@ def study_text(config: StudyConfig | None) -> str | None:
     return f"{head}\n{toml_text(config.as_toml())}"
 
 
-def _description(config: StudyConfig | None) -> dict[str, Any]:
+def _description(config: StudyConfig) -> dict[str, Any]:
     """Return what the study file says about itself, for ``run.json``."""
-    if config is None:
-        return {}
     return {
         "title": config.title,
         "outcome": config.outcome.column,

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from baldur.core.escape import has_control
 from baldur.exceptions import StudyError
 from baldur.io.schema import nearest, problem_of
-from baldur.study.config import StudyConfig, problem, study_schema
+from baldur.study.config import ADVICE, StudyConfig, problem, study_schema
 
 _MAX_FILE = 1 << 20
 """Longest study file: 1 MB, enough for a list of 10,000 images."""
@@ -153,15 +153,6 @@ def _check_text(file: str, where: str, text: str) -> None:
         )  # fmt: skip
 
 
-_HOW = {
-    "samples": "add [samples] with file and id",
-    "outcome": "add [outcome] with column",
-    "views": "add [views.NAME] with file for each view",
-    "models": 'add for example models = ["BALDUR", "LSVM-l1"]',
-}
-"""What to do where a section is missing."""
-
-
 def load_study(
     path: str | Path, *, predicting: bool = False, roots: Sequence[str | Path] = ()
 ) -> StudyConfig:
@@ -205,7 +196,7 @@ def load_study(
     for key in given:
         if key not in StudyConfig.model_fields:
             raise problem(file.name, key, "unknown key", nearest(key, StudyConfig.model_fields))
-    for section, how in _HOW.items():
+    for section, how in ADVICE.items():
         if section not in given and not (predicting and section in ("outcome", "models")):
             raise problem(file.name, section, "missing", how)
     try:
