@@ -10,7 +10,7 @@ from baldur.core.escape import csv_text
 from baldur.core.limited_process import open_to_append
 from baldur.exceptions import InputError, StudyError
 from baldur.study import evaluate_study, load_study
-from baldur.study.results_folder import MARK, Log, claim_folder, results_folder
+from baldur.study.results_folder import MARK, add_to_log, claim_folder, results_folder
 
 
 def snapshot(folder):
@@ -156,9 +156,8 @@ def test_the_log_is_a_plain_file_or_not_written(make, tmp_path):
 
 
 def test_a_line_of_the_log_is_one_line(tmp_path):
-    log = Log(tmp_path / "log.txt")
-    log("model: first\n2026-01-01 00:00:00 finished \x1b[2J")
-    log("second")
+    add_to_log(tmp_path, "model: first\n2026-01-01 00:00:00 finished \x1b[2J")
+    add_to_log(tmp_path, "second")
     lines = (tmp_path / "log.txt").read_text().splitlines()
     assert len(lines) == 2
     assert "\x1b" not in lines[0]

@@ -116,12 +116,12 @@ def warn_of_shift(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray])
     range than that range is wide: other units, another transformation, a code for missing values.
     """
     covariates = scaling.covariate_flags(mv)
-    if covariates is not None:
-        far = [f"sample {str(mv.sample_ids[row])!r} has {text}" for row, text in covariates.far]
-        if far:
-            listed = _some_values(far[:NAMED], len(far))
-            _warn(f"Covariates far from the training mean: {listed}. {_CHECK_CELLS}")
-        warn_of_unknown(covariates.unknown, mv.sample_ids)
+    if far := covariates.get("out_of_range"):
+        first = [f"sample {str(mv.sample_ids[row])!r} has {text}" for row, text in far[:NAMED]]
+        listed = _some_values(first, len(far))
+        _warn(f"Covariates far from the training mean: {listed}. {_CHECK_CELLS}")
+    unknown = [level for _, level in covariates.get("unknown_category", ())]
+    warn_of_unknown(unknown, mv.sample_ids)
     for name, mask in needed.items():
         view = mv.view(name)
         columns = np.flatnonzero(mask & ~scaling.constant_[name])
@@ -135,11 +135,11 @@ def warn_of_shift(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray])
         shifted = block.shifted()
         at = np.flatnonzero(shifted)
         if len(at):
-            first = int(at[0])
+            d = int(at[0])
             _warn(
                 f"View {name!r}: {some(names[at].tolist())} lie far outside the training range; "
-                f"the median of the first is {float(np.nanmedian(block.cells[:, first])):.4g}, and "
-                f"training had {block.low[first]:.4g} to {block.high[first]:.4g}. Check the units, "
+                f"the median of the first is {float(np.nanmedian(block.cells[:, d])):.4g}, and "
+                f"training had {block.low[d]:.4g} to {block.high[d]:.4g}. Check the units, "
                 "the transformation and the code of missing values."
                 f"{_suspected_code(names, block, at)}"
             )
@@ -148,13 +148,13 @@ def warn_of_shift(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray])
             # One cell of each feature first: a code for missing values must not hide an absurd age.
             order = np.argsort(pd.Series(at).groupby(at).cumcount(), kind="stable")[:NAMED]
             ids = mv.sample_ids[present]
-            far = [
+            first = [
                 f"sample {str(ids[i])!r} has {block.text(names, i, d)}"
                 for i, d in zip(rows[order], at[order], strict=True)
             ]
             _warn(
                 f"View {name!r}: values far outside the training range: "
-                f"{_some_values(far, len(rows))}. "
+                f"{_some_values(first, len(rows))}. "
                 f"{_CHECK_CELLS}{_suspected_code(names, block, np.unique(at))}"
             )
 
@@ -229,14 +229,9 @@ def flag_table(
 ) -> pd.DataFrame:
     """Return one row of flags per sample, see `Preparation.flag_samples`."""
     flags: dict[str, list[list[str]]] = {flag: [[] for _ in range(len(mv))] for flag in FLAGS}
-    covariates = scaling.covariate_flags(mv)
-    if covariates is not None:
-        for row, text in covariates.far:
-            flags["out_of_range"][row].append(f"covariate {text}")
-        for level in covariates.unknown:
-            flags["unknown_category"][level.row].append(f"covariate {level}")
-        for row, text in covariates.imputed:
-            flags["imputed"][row].append(f"covariate {text}")
+    for flag, covariates in scaling.covariate_flags(mv).items():
+        for row, what in covariates:
+            flags[flag][row].append(f"covariate {what}")
     prefixes = {name: f"{name}: " if len(needed) > 1 else "" for name in needed}
     used = used_levels(unknown, mv, needed)
     for level in used:

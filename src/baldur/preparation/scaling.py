@@ -33,7 +33,7 @@ from baldur.preparation.column_statistics import (
     ColumnStatistics,
     column_statistics,
 )
-from baldur.preparation.covariates import CovariateFlags, Covariates, learn_regression
+from baldur.preparation.covariates import Covariates, learn_regression
 from baldur.preparation.new_samples import alleles_of, match_alleles
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView, prepare_view
@@ -197,9 +197,9 @@ class Scaling:
             return self.needed_
         return {name: ~flat for name, flat in self.constant_.items()}
 
-    def covariate_flags(self, mv: MultiView) -> CovariateFlags | None:
-        """Return covariates of samples that differ from training; None without covariates."""
-        return None if self.covariates_ is None else self.covariates_.flags(mv, _REGRESSING)
+    def covariate_flags(self, mv: MultiView) -> dict[str, list[tuple[int, Any]]]:
+        """Return for each flag the covariates of samples that differ from training."""
+        return {} if self.covariates_ is None else self.covariates_.flags(mv, _REGRESSING)
 
     def check_samples(self, mv: MultiView) -> None:
         """Refuse rows whose covariates are missing or cannot be read."""

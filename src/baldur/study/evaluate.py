@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import baldur
 from baldur.evaluation import NestedResult, Progress
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.nested import run_comparison, run_learning_curve
-from baldur.evaluation.result_files import JOBS, LOG, RESULT_FILES
+from baldur.evaluation.result_files import JOBS, RESULT_FILES
 from baldur.evaluation.results import Results
 from baldur.evaluation.run import tasks_of_shard
 from baldur.exceptions import InputError, StudyError, UnfinishedError
@@ -24,7 +25,7 @@ from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
 from baldur.study.data import read_study
-from baldur.study.results_folder import Log, claim_folder, results_folder, write_results
+from baldur.study.results_folder import add_to_log, claim_folder, results_folder, write_results
 
 
 @dataclass
@@ -104,7 +105,7 @@ def evaluate_study(
     if strict:
         check.refuse_findings(config)
     claim_folder(config, folder, RESULT_FILES, fresh=fresh)
-    log = Log(folder / LOG)
+    log = partial(add_to_log, folder)
     log(f"study {config.file.resolve()} with {n_jobs} process(es)")
     log(
         f"baldur {baldur.__version__}, Python {platform.python_version()}, numpy "

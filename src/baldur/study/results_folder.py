@@ -43,16 +43,10 @@ _LONGEST_MARK = 1 << 16  # characters; two paths, which Linux limits to 4,096 by
 _OURS = ("log.txt", "jobs", ".lock", MARK)
 
 
-class Log:
-    """Lines with the time, added to ``log.txt``; never through a link."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def __call__(self, text: str) -> None:
-        """Add one line, whatever the text holds."""
-        with writing(self.file), open_to_append(self.file) as stream:
-            stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {one_line(text)}\n")
+def add_to_log(folder: Path, text: str) -> None:
+    """Add one line with the time to ``log.txt``, whatever the text holds; never through a link."""
+    with writing(folder / LOG), open_to_append(folder / LOG) as stream:
+        stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {one_line(text)}\n")
 
 
 def results_folder(config: StudyConfig, output: str | Path | None = None) -> Path:

@@ -21,7 +21,7 @@ from baldur.evaluation.design import yes_or_no
 from baldur.evaluation.formatting import fixed
 from baldur.evaluation.metric_table import fold_scores
 from baldur.evaluation.metrics import NO_YES, default_metrics
-from baldur.evaluation.result_files import LOG, OUTCOMES, RECALIBRATED, SUMMARY, VALIDATION_FILES
+from baldur.evaluation.result_files import OUTCOMES, RECALIBRATED, SUMMARY, VALIDATION_FILES
 from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.validation import Recalibrated, predictor_shift, recalibrate
 from baldur.exceptions import InputError
@@ -31,7 +31,7 @@ from baldur.study.config import StudyConfig
 from baldur.study.data import no_outcome_note
 from baldur.study.fit import features_used, predictions_of, shift_in_notes
 from baldur.study.new_samples import NewSamples, read_new_samples
-from baldur.study.results_folder import Log, claim_folder, results_folder
+from baldur.study.results_folder import add_to_log, claim_folder, results_folder
 from baldur.study.samples import check_column, find_label
 from baldur.views.validate import counted
 
@@ -274,10 +274,12 @@ def validate_study(
     contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
     contents[SUMMARY] = summary(done, model).encode()
     replace_files(folder, contents, VALIDATION_FILES)
-    log = Log(folder / LOG)
-    log(f"baldur {baldur.__version__}: {model.details.get('model')} on {config.file.resolve()}")
+    add_to_log(
+        folder,
+        f"baldur {baldur.__version__}: {model.details.get('model')} on {config.file.resolve()}",
+    )
     for note in notes:
-        log(f"note: {note}")
+        add_to_log(folder, f"note: {note}")
     return done
 
 
