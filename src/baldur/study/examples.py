@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import tomli_w
 
 from baldur.core.atomic_io import atomic_file, make_folder, write_atomically
 from baldur.core.escape import csv_text
 from baldur.core.optional import import_extra
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
 from baldur.exceptions import InputError
-from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 from baldur.views.view import View
 
@@ -177,7 +177,7 @@ def simulate_study(
         "models": models or [{"name": n} for n in ("BALDUR", "LSVM-l1", "Lasso-MkSVM")],
         **(more or {}),
     }
-    write_atomically(file, toml_text(study).encode())
+    write_atomically(file, tomli_w.dumps(study).encode())
     return file
 
 

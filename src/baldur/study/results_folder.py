@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import tomli_w
 
 from baldur.core.atomic_io import PART, make_folder, replace_files, write_atomically, writing
 from baldur.core.escape import csv_text, has_control, one_line
@@ -215,13 +216,11 @@ def _index(results: Results, names: set[str]) -> str:
 
 def _study_text(config: StudyConfig) -> str:
     """Return the study file as it was run."""
-    from baldur.study.toml_file import toml_text
-
     where = config.folder.resolve()
     head = one_line(
         f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
     )
-    return f"{head}\n{toml_text(config.as_toml())}"
+    return f"{head}\n{tomli_w.dumps(config.as_toml())}"
 
 
 def _description(config: StudyConfig) -> dict[str, Any]:

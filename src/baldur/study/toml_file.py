@@ -1,4 +1,4 @@
-"""Study files as TOML: reading within limits, whoever wrote the file, and writing.
+"""Study files as TOML: read within limits, whoever wrote the file.
 
 The parser of the standard library has no limits of its own: its time grows with the square of the
 parts of a key, and numbers may have any length. Both are looked for before it starts.
@@ -14,7 +14,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import tomli_w
 from pydantic import ValidationError
 
 from baldur.core.escape import has_control
@@ -72,11 +71,6 @@ def parse_study(file: Path) -> dict[str, Any]:
         ) from None
     _check_values(file.name, "", found)
     return found
-
-
-def toml_text(data: dict[str, Any]) -> str:
-    """Return a dictionary as TOML."""
-    return tomli_w.dumps(data)
 
 
 def template() -> str:
