@@ -192,6 +192,7 @@ def test_a_failing_model_leaves_with_one_and_a_table(call, study):
     assert "LSVM-l1" in out
 
 
+@pytest.mark.usefixtures("one_repeat")
 def test_fit_then_predict(call, study, tmp_path):
     model = tmp_path / "model"
     study = fitting(study)

@@ -117,6 +117,7 @@ def test_union_keeps_who_lacks_a_view_and_says_who_is_lost(parts, tables, write)
 
 
 def test_groups_sites_and_splits_come_from_columns(parts, tables, write):
+    parts["models"] = [{"name": "Dummy"}, {"name": "Ridge logistic", "grid": {"C": [1.0]}}]
     parts["samples"]["group"] = "family"
     found = read_study(load_study(write(parts, tables)))
     assert found.groups.tolist() == tables["samples"]["family"].tolist()
@@ -212,6 +213,10 @@ def test_the_schema_describes_every_key():
 
 def test_one_scale_for_all_models(parts, tables, write, tmp_path):
     tables["blood"].iloc[::7, 1] *= 100
+    parts["models"] = [
+        {"name": "Ridge logistic", "grid": {"C": [1.0]}},
+        {"name": "LSVM-l1", "grid": {"c_ratio": [10.0]}},
+    ]
     figures = {}
     for scale in ("clipped", "standard", "rank"):
         study = load_study(write({**parts, "preparation": {"scale": scale}}, tables, tmp_path))
