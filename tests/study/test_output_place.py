@@ -7,7 +7,7 @@ import pytest
 
 from baldur.cli import main
 from baldur.core.escape import csv_text
-from baldur.core.limited_process import open_to_append
+from baldur.core.paths import open_to_append
 from baldur.exceptions import InputError, StudyError
 from baldur.study import evaluate_study, load_study
 from baldur.study.results_folder import MARK, Log, claim_folder, results_folder

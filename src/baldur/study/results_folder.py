@@ -14,7 +14,7 @@ import pandas as pd
 
 from baldur.core.atomic_io import PART, make_folder, replace_files, write_atomically, writing
 from baldur.core.escape import csv_text, has_control, one_line
-from baldur.core.limited_process import find_special, is_below, open_to_append, resolve
+from baldur.core.paths import find_special, is_below, open_to_append, resolve
 from baldur.evaluation.result_files import (
     FILES,
     INDEX,

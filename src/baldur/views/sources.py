@@ -57,22 +57,26 @@ def reads_by_file(array: np.ndarray) -> TypeGuard[np.memmap]:
 
 def read_mapped(array: np.memmap, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
     """Return the cells of `rows` (None: all) and `cols`, read from the file behind the map."""
+    path, (n, d) = str(array.filename), array.shape
     if array.flags.c_contiguous:
-        return _read_lines(array, array.shape[1], np.arange(array.shape[0]), rows, cols)
-    wanted = np.arange(array.shape[1])[cols]
-    inner = slice(None) if rows is None else rows
-    return _read_lines(array, array.shape[0], np.arange(array.shape[1]), wanted, inner).T
+        lines = np.arange(n) if rows is None else rows
+        return read_lines(path, array.offset, array.dtype, d, lines, cols)
+    cells = slice(None) if rows is None else rows
+    return read_lines(path, array.offset, array.dtype, n, np.arange(d)[cols], cells).T
 
 
-def _read_lines(
-    array: np.memmap,
+def read_lines(
+    path: str,
+    offset: int,
+    dtype: np.dtype,
     length: int,
-    every: np.ndarray,
-    lines: np.ndarray | None,
+    lines: np.ndarray,
     cells: slice | np.ndarray,
 ) -> np.ndarray:
-    """Read some cells of some lines, a line being `length` cells that follow each other."""
-    lines = every if lines is None else lines
+    """Read some cells of some lines of a file, a line being `length` cells that follow each other.
+
+    Shapes: lines (k,); returns (k, number of cells).
+    """
     index = None
     if isinstance(cells, slice) and cells.indices(length)[2] == 1:
         first, last, _ = cells.indices(length)
@@ -81,26 +85,26 @@ def _read_lines(
         first, last = (int(index.min()), int(index.max()) + 1) if len(index) else (0, 0)
         index = index - first
     span = max(0, last - first)
-    out = np.empty((len(lines), span if index is None else len(index)), dtype=array.dtype)
+    out = np.empty((len(lines), span if index is None else len(index)), dtype=dtype)
     if not out.size:
         return out
     # Lines that follow each other are read at once where most of their cells are wanted.
-    together = max(1, READ_BYTES // (length * array.itemsize)) if 2 * span >= length else 1
-    with FileIO(str(array.filename), "r") as file:
+    together = max(1, READ_BYTES // (length * dtype.itemsize)) if 2 * span >= length else 1
+    with FileIO(path, "r") as file:
         for start, stop in _runs(lines, together):
             number = int(lines[start])
-            cells_read: Any = np.empty((stop - start - 1) * length + span, dtype=array.dtype)
-            file.seek(array.offset + (number * length + first) * array.itemsize)
-            got = file.readinto(memoryview(cells_read).cast("B"))
-            if got != cells_read.nbytes:
+            piece: Any = np.empty((stop - start - 1) * length + span, dtype=dtype)
+            file.seek(offset + (number * length + first) * dtype.itemsize)
+            n_bytes = file.readinto(memoryview(piece).cast("B"))
+            if n_bytes != piece.nbytes:
                 raise InputError(
-                    f"{array.filename}: expected {cells_read.nbytes} bytes at line {number}, but "
-                    f"the file gave {got}. It changed since it was opened; open it again."
+                    f"{path}: expected {piece.nbytes} bytes at line {number}, but "
+                    f"the file gave {n_bytes}. It changed since it was opened; open it again."
                 )
-            found = np.lib.stride_tricks.as_strided(
-                cells_read, (stop - start, span), (length * array.itemsize, array.itemsize)
+            block = np.lib.stride_tricks.as_strided(
+                piece, (stop - start, span), (length * dtype.itemsize, dtype.itemsize)
             )
-            out[start:stop] = found if index is None else found[:, index]
+            out[start:stop] = block if index is None else block[:, index]
     return out
 
 

@@ -82,17 +82,22 @@ def check_width(view: str, shape: tuple[int, int]) -> None:
         )
 
 
+def is_date(dtype: Any) -> bool:
+    """Return whether a column of this type holds dates, periods or differences of dates."""
+    return (
+        types.is_datetime64_any_dtype(dtype)
+        or types.is_timedelta64_dtype(dtype)
+        or isinstance(dtype, pd.PeriodDtype)
+    )
+
+
 def check_columns(frame: pd.DataFrame, who: str) -> None:
     """Refuse columns that cannot become numbers, all of them in one error."""
     kinds: dict[str, list[Any]] = {"dates": [], "complex numbers": []}
     for column, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if types.is_complex_dtype(dtype):
             kinds["complex numbers"].append(column)
-        elif (
-            types.is_datetime64_any_dtype(dtype)
-            or types.is_timedelta64_dtype(dtype)
-            or isinstance(dtype, pd.PeriodDtype)
-        ):
+        elif is_date(dtype):
             kinds["dates"].append(column)
     wrong = {kind: columns for kind, columns in kinds.items() if columns}
     if wrong:
