@@ -34,9 +34,9 @@ def test_dual_equals_primal(views):
     X, codes = views
     Y = 2 * np.eye(3)[codes] - 1
     W, _, d = literal_awdr(X, Y, 2.0, rounds=5)
-    state = fit_awdr([x @ x.T for x in X], Y, 2.0, max_iter=5, tol=0.0)
-    ours = np.vstack([dv * x.T @ state.dual for dv, x in zip(state.weights, X, strict=True)])
-    np.testing.assert_allclose(state.weights, d, atol=1e-10)
+    dual, _, weights, _ = fit_awdr([x @ x.T for x in X], Y, 2.0, max_iter=5, tol=0.0)
+    ours = np.vstack([dv * x.T @ dual for dv, x in zip(weights, X, strict=True)])
+    np.testing.assert_allclose(weights, d, atol=1e-10)
     np.testing.assert_allclose(ours, W, atol=1e-10)
 
 
@@ -44,10 +44,10 @@ def test_dual_equals_primal(views):
 def test_objective_never_increases_and_weights_sum_to_one(views, g):
     X, codes = views
     Y = 2 * np.eye(3)[codes] - 1
-    state = fit_awdr([x @ x.T for x in X], Y, g, max_iter=60, tol=0.0)
-    assert np.all(np.diff(state.objective) <= 1e-9 * np.abs(state.objective[:-1]))
-    assert state.weights.sum() == pytest.approx(1.0, abs=1e-12)
-    assert np.all(state.weights > 0)
+    _, _, weights, objective = fit_awdr([x @ x.T for x in X], Y, g, max_iter=60, tol=0.0)
+    assert np.all(np.diff(objective) <= 1e-9 * np.abs(objective[:-1]))
+    assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+    assert np.all(weights > 0)
 
 
 def test_new_rows_are_projected_like_training_rows(common):

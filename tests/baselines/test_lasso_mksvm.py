@@ -6,8 +6,8 @@ from sklearn.linear_model import Lasso
 from sklearn.svm import SVC
 
 from baldur.baselines import LassoMkSVMClassifier, lasso_mksvm
-from baldur.baselines.base import Block
-from baldur.baselines.lasso_mksvm import fit_mkl, lasso_support, simplex_grid
+from baldur.baselines.blocks import Block
+from baldur.baselines.lasso_mksvm import fit_mkl, lasso_support, simplex_grid, svm_dual
 from baldur.baselines.linear import solve_on_working_set
 from baldur.preparation import Preparation
 from baldur.views import MultiView
@@ -43,12 +43,23 @@ def test_one_view_equals_svc_on_the_selected_scaled_columns(common):
     np.testing.assert_array_equal(lasso.fit(standardise(X), 2.0 * y - 1).coef_ != 0, mask)
 
 
+def svm_objective(beta, kernels, y, C):
+    """Primal value ``0.5 sum_v ||w_v||^2 / beta_v + C sum_i hinge_i``."""
+    K = np.tensordot(beta, np.asarray(kernels), axes=1)
+    alpha, offset = svm_dual(K, y, C)
+    f = K @ alpha
+    return 0.5 * alpha @ f + C * np.sum(np.maximum(0.0, 1.0 - y * (f + offset)))
+
+
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0])
 def test_beta_on_the_p_norm_sphere_and_objective_falls(kernels, p):
     K, y = kernels
-    beta, history = fit_mkl(K, y, 1.0, p)
+    beta = fit_mkl(K, y, 1.0, p)
     assert np.sum(beta**p) ** (1 / p) == pytest.approx(1.0)
     assert np.all(beta >= 0)
+    uniform = np.full(3, (1.0 / 3.0) ** (1.0 / p))
+    steps = [uniform, *(fit_mkl(K, y, 1.0, p, max_iter=n) for n in range(1, 12))]
+    history = [svm_objective(weights, K, y, 1.0) for weights in steps]
     # SVC stops at its own tolerance of 1e-3; the descent is exact up to that.
     assert np.all(np.diff(history) <= 1e-3 * history[0])
     assert history[-1] < history[0]
@@ -56,7 +67,7 @@ def test_beta_on_the_p_norm_sphere_and_objective_falls(kernels, p):
 
 def test_noise_view_is_dropped_at_p_one(kernels):
     K, y = kernels
-    beta, _ = fit_mkl(K, y, 0.1, 1.0, max_iter=300)
+    beta = fit_mkl(K, y, 0.1, 1.0, max_iter=300)
     assert beta[2] < 0.05 < beta[1]
 
 

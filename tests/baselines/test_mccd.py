@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from baldur.baselines import MCCDClassifier
+from baldur.baselines.blocks import reduce_gram
 from baldur.baselines.mccd import fit_mccd, update_view
-from baldur.baselines.reduction import reduce_gram
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError
 
@@ -50,11 +50,13 @@ def test_reduced_solution_equals_literal_primal(views, g2):
     Y = np.eye(3)[codes]
     W, b, M = literal_mccd(X, Y, 0.5, g2, rounds=6)
     reduced = [reduce_gram(x @ x.T) for x in X]
-    state = fit_mccd([r.features for r in reduced], Y, 0.5, g2, max_iter=6, tol=0.0)
-    assert state.n_iter == 6
-    np.testing.assert_allclose(state.slack, M, atol=1e-7)
-    for x, r, w, o, w0, b0 in zip(X, reduced, state.weights, state.offsets, W, b, strict=True):
-        np.testing.assert_allclose(x.T @ (r.lift @ w), w0, atol=1e-7)
+    weights, offsets, slack, objective = fit_mccd(
+        [features for features, _ in reduced], Y, 0.5, g2, max_iter=6, tol=0.0
+    )
+    assert len(objective) == 7
+    np.testing.assert_allclose(slack, M, atol=1e-7)
+    for x, (_, lift), w, o, w0, b0 in zip(X, reduced, weights, offsets, W, b, strict=True):
+        np.testing.assert_allclose(x.T @ (lift @ w), w0, atol=1e-7)
         np.testing.assert_allclose(o, b0, atol=1e-7)
 
 
@@ -94,9 +96,9 @@ def test_dual_equals_primal_update(views):
 @pytest.mark.parametrize("g2", [0.0, 1e-3, 1.0])
 def test_objective_never_increases(views, g1, g2):
     X, codes = views
-    state = fit_mccd(X, np.eye(3)[codes], g1, g2, tol=0.0)
-    assert np.all(np.diff(state.objective) <= 1e-9 * np.abs(state.objective[:-1]))
-    assert state.objective[-1] < state.objective[0]
+    _, _, _, objective = fit_mccd(X, np.eye(3)[codes], g1, g2, tol=0.0)
+    assert np.all(np.diff(objective) <= 1e-9 * np.abs(objective[:-1]))
+    assert objective[-1] < objective[0]
 
 
 def test_one_view_is_robust_discriminative_least_squares(views):
@@ -112,9 +114,9 @@ def test_one_view_is_robust_discriminative_least_squares(views):
         theta = np.linalg.solve(X1.T @ (u[:, None] * X1) + ridge, X1.T @ (u[:, None] * R))
         R = Y + B * np.maximum(0, B * (X1 @ theta - Y))
         u = 0.5 / np.sqrt(((X1 @ theta - R) ** 2).sum(axis=1) + FLOOR)
-    state = fit_mccd([X], Y, 0.2, 0.0, max_iter=8, tol=0.0)
-    np.testing.assert_allclose(state.weights[0], theta[:-1], atol=1e-8)
-    np.testing.assert_allclose(state.offsets[0], theta[-1], atol=1e-8)
+    weights, offsets, _, _ = fit_mccd([X], Y, 0.2, 0.0, max_iter=8, tol=0.0)
+    np.testing.assert_allclose(weights[0], theta[:-1], atol=1e-8)
+    np.testing.assert_allclose(offsets[0], theta[-1], atol=1e-8)
 
 
 def test_author_stopping_rule_stops_at_round_seven(common):
@@ -137,8 +139,8 @@ def test_author_diversity_scale_collapses_and_ours_does_not(common):
 def test_penalty_per_view(views):
     X, codes = views
     Y = np.eye(3)[codes]
-    state = fit_mccd(X, Y, np.array([0.1, 1e6, 0.1]), 0.0, max_iter=3)
-    assert np.abs(state.weights[1]).max() < 1e-3 < np.abs(state.weights[0]).max()
+    weights, *_ = fit_mccd(X, Y, np.array([0.1, 1e6, 0.1]), 0.0, max_iter=3)
+    assert np.abs(weights[1]).max() < 1e-3 < np.abs(weights[0]).max()
 
 
 @pytest.mark.parametrize("g1", [-1.0, 0.0, float("nan"), "a", [0.1, -0.1], [[0.1], [0.1]]])

@@ -4,27 +4,28 @@ import numpy as np
 import pytest
 
 from baldur.baselines import MCCDClassifier
-from baldur.baselines.reduction import count_components, reduce_block, reduce_gram
+from baldur.baselines.blocks import Block, count_components, reduce_block, reduce_gram
 from baldur.exceptions import InputError
+from baldur.preparation import Preparation
 from baldur.views import MultiView
 
 
 @pytest.mark.parametrize("v", [0, 1, 2])
 def test_exact_reduction_reproduces_gram_and_weights(views, v):
     X = views[0][v]
-    red = reduce_gram(X @ X.T)
-    np.testing.assert_allclose(red.features @ red.features.T, X @ X.T, atol=1e-10)
-    w = np.random.default_rng(0).standard_normal((red.features.shape[1], 2))
-    np.testing.assert_allclose(X @ (X.T @ (red.lift @ w)), red.features @ w, atol=1e-9)
-    assert red.features.shape[1] == min(X.shape[1], len(X) - 1)
+    features, lift = reduce_gram(X @ X.T)
+    np.testing.assert_allclose(features @ features.T, X @ X.T, atol=1e-10)
+    w = np.random.default_rng(0).standard_normal((features.shape[1], 2))
+    np.testing.assert_allclose(X @ (X.T @ (lift @ w)), features @ w, atol=1e-9)
+    assert features.shape[1] == min(X.shape[1], len(X) - 1)
 
 
 def test_pca_scores_and_new_rows_equal_the_svd(views):
     X = views[0][1]
     Z = np.random.default_rng(1).standard_normal((5, X.shape[1]))
-    red = reduce_gram(X @ X.T, "pca", 6)
+    _, lift = reduce_gram(X @ X.T, "pca", 6)
     _, _, Vt = np.linalg.svd(X, full_matrices=False)
-    ours, theirs = Z @ X.T @ red.lift, Z @ Vt[:6].T
+    ours, theirs = Z @ X.T @ lift, Z @ Vt[:6].T
     np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=1e-9)
 
 
@@ -33,10 +34,10 @@ def test_kernel_front_end_is_the_scaled_kernel_up_to_rotation(views):
     K = X @ X.T
     scaled = K / (np.trace(K) / len(K))
     Z = np.random.default_rng(1).standard_normal((5, X.shape[1]))
-    red = reduce_gram(K, "linear_kernel")
-    np.testing.assert_allclose(red.features @ red.features.T, scaled @ scaled.T, atol=1e-10)
+    features, lift = reduce_gram(K, "linear_kernel")
+    np.testing.assert_allclose(features @ features.T, scaled @ scaled.T, atol=1e-10)
     np.testing.assert_allclose(
-        (Z @ X.T @ red.lift) @ red.features.T, (Z @ X.T / (np.trace(K) / len(K))) @ scaled.T
+        (Z @ X.T @ lift) @ features.T, (Z @ X.T / (np.trace(K) / len(K))) @ scaled.T
     )
 
 
@@ -46,17 +47,17 @@ def test_narrow_views_give_the_same_from_their_own_side(reduction):
     narrow = rng.standard_normal((50, 12))
     narrow[:, -1] = narrow[:, 0] - narrow[:, 1]  # rank 11
     mv = MultiView({"narrow": narrow, "wide": rng.standard_normal((50, 90))})
-    for b in MCCDClassifier()._prepare(mv):
+    for name, view in Preparation().fit_transform(mv).items():
+        b = Block(name, view)
         ours, literal = reduce_block(b, reduction, 0.9), reduce_gram(b.gram(), reduction, 0.9)
-        assert ours.features.shape == literal.features.shape
+        (features, lift), (literal_features, literal_lift) = ours, literal
+        assert features.shape == literal_features.shape
         for one, other in [
-            (ours.features, literal.features),
-            (b.project(ours.lift), b.project(literal.lift)),
+            (features, literal_features),
+            (b.project(lift), b.project(literal_lift)),
         ]:
             np.testing.assert_allclose(np.abs(one), np.abs(other), atol=1e-9)
-        np.testing.assert_allclose(
-            ours.lift @ ours.features.T, literal.lift @ literal.features.T, atol=1e-9
-        )
+        np.testing.assert_allclose(lift @ features.T, literal_lift @ literal_features.T, atol=1e-9)
 
 
 def test_component_counts():
@@ -66,13 +67,18 @@ def test_component_counts():
     assert count_components(3, s, 10) == 3
     assert count_components(100, s, 10) == 4
     assert count_components("n-1", s, 4) == 3
-    with pytest.raises(InputError, match="n_components"):
-        count_components("most", s, 10)
-    with pytest.raises(InputError, match="reduction"):
-        reduce_gram(np.eye(3), "ica")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"n_components": "most"}, {"n_components": 0}, {"n_components": -1.0}, {"reduction": "ica"}],
+)
+def test_illegal_reductions_are_named(settings, common):
+    with pytest.raises(InputError, match=f"{next(iter(settings))} must be"):
+        MCCDClassifier(**{"reduction": "pca", **settings}).fit(*common(0, n=30, dims=(3, 3, 3)))
 
 
 def test_constant_view_keeps_no_direction():
-    red = reduce_gram(np.zeros((4, 4)))
-    assert red.features.shape == (4, 0)
-    assert red.lift.shape == (4, 0)
+    features, lift = reduce_gram(np.zeros((4, 4)))
+    assert features.shape == (4, 0)
+    assert lift.shape == (4, 0)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from baldur.baselines import BASELINES, StackingClassifier
-from baldur.baselines import base as dense
+from baldur.baselines import BASELINES, StackingClassifier, blocks
 from baldur.baselines.stacking import fit_stack, out_of_fold
 from baldur.exceptions import InputError
 from baldur.views import MultiView
@@ -86,12 +85,12 @@ def test_dummy_uses_nothing():
 
 @pytest.mark.parametrize("row", ["RF", "Boosted trees"])
 def test_a_fit_too_large_for_memory_says_how_much_it_needs(monkeypatch, row):
-    monkeypatch.setattr(dense, "available_memory", lambda: 1000)
+    monkeypatch.setattr(blocks, "available_memory", lambda: 1000)
     X = MultiView({"x": np.zeros((10, 50))})
     with pytest.raises(InputError, match=r"10 rows and 50 features needs about .* GB"):
         BASELINES[row].make().fit(X, np.arange(10) % 2)
 
 
 def test_available_memory_is_plausible():
-    found = dense.available_memory()
+    found = blocks.available_memory()
     assert found is None or 2**26 < found < 2**50

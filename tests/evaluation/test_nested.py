@@ -15,7 +15,7 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_biofind_like, make_multiview
 from baldur.evaluation import NestedResult, evaluate_predictions, nested_cv
 from baldur.evaluation.clinical import held_out
-from baldur.evaluation.formatting import _mean_pm_sd
+from baldur.evaluation.formatting import _FORMS, _mean_and_sd
 from baldur.evaluation.metric_table import FEATURES, recompute_table
 from baldur.evaluation.splits import FoldPlan
 from baldur.exceptions import InputError, NoSignalWarning, StudyError
@@ -318,7 +318,7 @@ def test_rows_at_chance_are_marked_and_the_best_is_bold(result):
     ],
 )  # fmt: skip
 def test_rounding_errors_of_the_share_of_features_are_0(mean, sd, said):
-    assert _mean_pm_sd(mean, sd, FEATURES, "text") == said
+    assert _mean_and_sd(mean, sd, FEATURES, _FORMS["text"]) == said
 
 
 @pytest.mark.parametrize(

@@ -589,7 +589,7 @@ def test_columns_without_variance_take_no_place_in_the_search():
     allowed[:, :100] = 0.0
     with np.errstate(all="raise"):
         chosen, used = path_search._most_promising(
-            agree, left, np.zeros_like(left), None, allowed, None, None
+            agree, left, np.zeros_like(left), np.arange(L)[None], allowed, allowed < 0, None
         )
     gain = agree[0, 0] ** 2 * (left[0, 0] > 0)
     best = np.argsort(-gain)[: path_search.SEARCHED]

@@ -1,5 +1,7 @@
 """Optimising the sites: the bound of every fold and output rises at every step, from any start."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,6 @@ from baldur.model.likelihood import (
     GaussianLikelihood,
     LogisticLikelihood,
     Precision,
-    SharedPrecision,
     Sites,
     logistic_moments,
 )
@@ -331,7 +332,7 @@ def test_gains_that_do_not_shrink_are_expected_again():
 
 def shared(L, by_grams=False):
     q = posterior(LogisticLikelihood, C=3, L=L, by_grams=by_grams)
-    likelihood = SharedPrecision(q.likelihood)
+    likelihood = replace(q.likelihood, shared=True)
     return WeightPosterior.start(q.design, likelihood, q.s[:, :1], None)
 
 
@@ -343,7 +344,7 @@ def test_means_of_shared_precisions_are_at_the_optimum_of_each_output(L, by_gram
     q = shared(L, by_grams)
     q.refresh()
     mean, var = q.moments()
-    outputs = q.likelihood.outputs
+    outputs = q.likelihood
     gradient = outputs.weight * (outputs.T - logistic_moments(mean, var).rate)
     X1 = shared(L).design.X1  # what is orthogonal to all columns moves no mean
     found, want = (np.matmul(part, X1) for part in (q.solution.alpha, gradient))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.io import align
-from baldur.io.files import simplify_id
+from baldur.io.align import simplify_id
 from baldur.preparation import Preparation
 
 people = st.lists(st.sampled_from([f"p{i}" for i in range(8)]), min_size=1, max_size=8, unique=True)

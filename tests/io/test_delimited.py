@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baldur.core.escape import csv_text
+from baldur.core.limits import ReadLimits
 from baldur.exceptions import InputError
 from baldur.io import read_table, read_text_table
 from baldur.io.delimited import read_delimited
-from baldur.views.encode import _Cells, encode_frame
+from baldur.views.encode import encode_frame
 
 numbers = st.one_of(
     st.floats(allow_nan=False, width=64).map(repr),
@@ -45,7 +46,7 @@ def test_numbers_and_texts_are_those_of_pandas(columns):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
         path.write_text(text, newline="")
-        found = read_delimited(path, missing=missing, id_column=0)
+        found = read_delimited(path, ReadLimits(path), missing=missing, id_column=0)
     assert found.columns.tolist() == expected.columns.tolist()
     for name in expected.columns[1:]:
         mine, theirs = found[name], expected[name]
@@ -66,7 +67,7 @@ def test_as_text_every_cell_is_as_written(columns):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
         path.write_text(csv_text(pd.DataFrame(rows, columns=heads)), newline="")
-        found = read_delimited(path, as_text=True)
+        found = read_delimited(path, ReadLimits(path), as_text=True)
     assert found.to_numpy().tolist() == rows
 
 
@@ -124,11 +125,3 @@ def test_columns_of_text_by_value_equal_those_cell_by_cell(cells):
             except InputError as error:
                 outcome.append(str(error))
     assert outcome[0] == outcome[1]
-
-
-def test_cells_are_listed_once():
-    cells = _Cells.of(pd.Series(["a", None, "b", "a"], dtype=object))
-    assert sorted(cells.values) == ["a", "b"]
-    assert cells.count(np.array([True, True])) == 3
-    mixed = _Cells.of(pd.Series([1, True, 1.0, None], dtype=object))
-    assert [type(value) for value in mixed.values] == [int, bool, float]

@@ -11,8 +11,7 @@ from sklearn.pipeline import make_pipeline
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.io import align, read_view
-from baldur.io.readers import READERS, view_steps
-from baldur.io.view_sections import MudataView, NiftiView, PlinkView, TableView
+from baldur.io.view_sections import READERS, MudataView, NiftiView, PlinkView, TableView, view_steps
 from baldur.preparation.categories import CategoryEncoder
 from baldur.preparation.steps import VariantFilter, VoxelMask
 

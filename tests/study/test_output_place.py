@@ -9,7 +9,7 @@ import pytest
 
 from baldur.cli import main
 from baldur.core.escape import csv_text
-from baldur.core.limited_process import open_to_append
+from baldur.core.paths import open_to_append
 from baldur.evaluation.result_files import FILES, INDEX, RESULT_FILES
 from baldur.exceptions import InputError, StudyError
 from baldur.study import evaluate_study, load_study

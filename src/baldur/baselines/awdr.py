@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
-from baldur.baselines.base import BaselineClassifier, Block
-from baldur.baselines.reduction import REDUCTION, reduce_block
+from baldur.baselines.base import BaselineClassifier
+from baldur.baselines.blocks import COMPONENTS, REDUCTION, Block, reduce_block
 from baldur.core.parameters import POSITIVE, Constraint, integer, one_of
 from baldur.core.types import Array
 
@@ -26,44 +26,20 @@ FLOOR = 1e-12
 """Smallest view weight, because the objective divides by the weights."""
 
 
-@dataclass
-class AWDRState:
-    """Dual coefficients A (n, C), offset (C,), view weights d (V,), and the objective per round."""
-
-    dual: Array
-    offset: Array
-    weights: Array
-    objective: list[float]
-
-    @property
-    def n_iter(self) -> int:
-        """Number of rounds after the first ridge solution."""
-        return len(self.objective) - 1
-
-
 def _centre_gram(K: Array) -> Array:
     m = K.mean(axis=0)
     return K - m - m[:, None] + m.mean()
 
 
-def _norms(K: list[Array], A: Array, d: Array) -> Array:
-    """Return the norm of the weights of each view, ``||W~_v||_F = d_v sqrt(tr(A'K_v A))``."""
-    inner = np.array([max(float(np.sum(A * (k @ A))), 0.0) for k in K])
-    return np.asarray(d * np.sqrt(inner))
-
-
-def awdr_objective(fit: Array, R: Array, norms: Array, g: float) -> float:
-    """``||fit - R||^2 + g (sum_v ||W~_v||)^2``: the view weights minimised out."""
-    return float(np.sum((fit - R) ** 2) + g * np.sum(norms) ** 2)
-
-
 def fit_awdr(
     K: list[Array], Y: Array, g: float = 1.0, *, max_iter: int = 200, tol: float = 5e-3
-) -> AWDRState:
+) -> tuple[Array, Array, Array, list[float]]:
     """Alternate targets, view weights and a ridge solve in the dual.
 
     ``K = sum_v d_v K_v``, ``A = (K + g I)^-1 (R - mean R)``, ``W~_v = d_v X_v'A``; only n x n
-    matrices appear. Shapes: each K_v (n, n), Y (n, C) with entries -1 and +1. Stops when the
+    matrices appear. Return A (n, C), the offset b (C,), the view weights d (V,) and the objective
+    per round, ``||fit - R||^2 + g (sum_v ||W~_v||)^2`` with the view weights minimised out.
+    Shapes: each K_v (n, n), Y (n, C) with entries -1 and +1. Stops when the
     squared change of (W~, b, d) is below ``tol``; the change of W~ is measured in the dual as well:
     ``||W~_v - W~'_v||^2 = tr(E'K_v E)`` with ``E = d_v A - d'_v A'``.
     """
@@ -82,9 +58,17 @@ def fit_awdr(
         A = cho_solve(factor, R - b, check_finite=False)
         return A, b, total @ A + b
 
+    def view_norms(A: Array, d: Array) -> Array:
+        # ||W~_v||_F = d_v sqrt(tr(A'K_v A))
+        inner = np.array([max(float(np.sum(A * (k @ A))), 0.0) for k in K])
+        return np.asarray(d * np.sqrt(inner))
+
+    def objective(fit: Array, R: Array, norms: Array) -> float:
+        return float(np.sum((fit - R) ** 2) + g * np.sum(norms) ** 2)
+
     A, b, fit = ridge(R, d)
-    norms = _norms(K, A, d)
-    history = [awdr_objective(fit, R, norms, g)]
+    norms = view_norms(A, d)
+    history = [objective(fit, R, norms)]
     for _ in range(max_iter):
         R = Y + Y * np.maximum(0.0, Y * (fit - Y))
         total = norms.sum()
@@ -96,11 +80,11 @@ def fit_awdr(
             E = now * new_A - before * A
             change += float(np.sum(E * (k @ E)))
         A, b, d = new_A, new_b, new_d
-        norms = _norms(K, A, d)
-        history.append(awdr_objective(fit, R, norms, g))
+        norms = view_norms(A, d)
+        history.append(objective(fit, R, norms))
         if change < tol:
             break
-    return AWDRState(A, b, d, history)
+    return A, b, d, history
 
 
 def neighbour_votes(train: Array, codes: NDArray[np.intp], new: Array, k: int, C: int) -> Array:
@@ -170,13 +154,14 @@ class AWDRClassifier(BaselineClassifier):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "reduction": REDUCTION,
+        "n_components": COMPONENTS,
         "g": POSITIVE,
         "n_neighbors": integer(),
         "decision": one_of("knn", "argmax"),
     }
 
     reduction: str | None = None
-    n_components: int | float | str | None = 0.95
+    n_components: Any = 0.95
     g: float = 1.0
     n_neighbors: int = 9
     _: KW_ONLY
@@ -188,21 +173,22 @@ class AWDRClassifier(BaselineClassifier):
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         Y = 2.0 * np.eye(len(self.classes_))[codes] - 1.0
         reduced = [reduce_block(b, self.reduction, self.n_components) for b in blocks]
-        K = [r.features @ r.features.T for r in reduced]
-        state = fit_awdr(K, Y, self.g, max_iter=self.max_iter, tol=self.tol)
-        self.coef_, out = {}, np.tile(state.offset, (len(codes), 1))
-        for b, r, d in zip(blocks, reduced, state.weights, strict=True):
-            on_features = d * (r.features.T @ state.dual)
-            self.coef_[b.name] = b.over_input(b.project(r.lift @ on_features))
-            out = out + r.features @ on_features
+        K = [features @ features.T for features, _ in reduced]
+        dual, offset, weights, history = fit_awdr(
+            K, Y, self.g, max_iter=self.max_iter, tol=self.tol
+        )
+        self.coef_, out = {}, np.tile(offset, (len(codes), 1))
+        for b, (features, lift), d in zip(blocks, reduced, weights, strict=True):
+            on_features = d * (features.T @ dual)
+            self.coef_[b.name] = b.weights(lift @ on_features)
+            out = out + features @ on_features
         # The dual is solved on centred Gram matrices; this puts the means back into the offset.
-        self.intercept_ = 2.0 * state.offset - out.mean(axis=0)
-        out = out + (self.intercept_ - state.offset)
-        self.view_weights_ = {b.name: float(d) for b, d in zip(blocks, state.weights, strict=True)}
-        self.objective_ = np.array(state.objective)
-        self.n_iter_ = state.n_iter
-        self.training_outputs_, self.training_codes_ = out, codes
-        self.selected_features_ = self._all_features(blocks)
+        self.intercept_ = 2.0 * offset - out.mean(axis=0)
+        self.training_outputs_ = out + (self.intercept_ - offset)
+        self.training_codes_ = codes
+        self.view_weights_ = {b.name: float(d) for b, d in zip(blocks, weights, strict=True)}
+        self.objective_ = np.array(history)
+        self.n_iter_ = len(history) - 1
         self.surviving_features_ = {
             b.name: b.mask(self.view_weights_[b.name] > 1e-6) for b in blocks
         }

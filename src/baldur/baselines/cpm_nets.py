@@ -22,24 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import BaselineClassifier, Block
-from baldur.baselines.reduction import reduce_gram
+from baldur.baselines.base import BaselineClassifier
+from baldur.baselines.blocks import Block, reduce_gram
 from baldur.core.optional import import_extra
 from baldur.core.parameters import NON_NEGATIVE, Constraint, integer, one_of
 from baldur.core.types import Array
 
 STEPS = 5
 """Adam steps on the decoders, and then on the latent vectors, in each epoch."""
-
-
-@dataclass(frozen=True)
-class CPMFit:
-    """Latent vectors H (n, K), decoders ``x_v = h W_v + b_v`` and the loss after each epoch."""
-
-    H: Array
-    W: list[Array]  # (K, r_v)
-    b: list[Array]  # (r_v,)
-    loss: list[float]
 
 
 def class_similarity(H: Any, onehot: Any) -> Any:
@@ -67,8 +57,11 @@ def fit_cpm(
     margin: str = "paper",
     n_retune: int = 50,
     seed: int = 0,
-) -> CPMFit:
+) -> tuple[Array, list[Array], list[Array], list[float]]:
     """Alternate Adam steps on decoders and latent vectors, full batch.
+
+    Return the latent vectors H (n, K), the decoders ``x_v = h W_v + b_v`` with W_v (K, r_v), and
+    the loss after each epoch.
 
     ``sum_n [sum_v s_nv ||h_n W_v + b_v - x_vn||^2 + lam max_c(Delta + m_c(n) - m_{y_n}(n))]``.
     Shapes: F_v (n, r_v), present (n, V), codes (n,) in 0..C-1.
@@ -137,7 +130,7 @@ def fit_cpm(
                 W, b = W @ W2.detach().numpy(), b @ W2.detach().numpy() + b2.detach().numpy()
             weights.append(W)
             offsets.append(b)
-        return CPMFit(H.detach().numpy().copy(), weights, offsets, history)
+        return H.detach().numpy().copy(), weights, offsets, history
 
 
 def solve_latent(G: Array, q: Array, ridge: float) -> Array:
@@ -244,9 +237,9 @@ class CPMNetsClassifier(BaselineClassifier):
         seed = int(rng.randint(np.iinfo(np.int32).max))
         self.start_ = rng.uniform(-1.0, 1.0, self.n_latent) * (6.0 / (1 + self.n_latent)) ** 0.5
         reduced = [reduce_gram(b.gram(), rtol=b.rtol) for b in blocks]
-        fit = fit_cpm(
-            [r.features for r in reduced],
-            np.column_stack([~b.absent for b in blocks]),
+        self.latent_, weights, offsets, loss = fit_cpm(
+            [features for features, _ in reduced],
+            np.column_stack([~b.view.absent for b in blocks]),
             codes,
             latent=self.n_latent,
             lam=self.lam,
@@ -259,19 +252,20 @@ class CPMNetsClassifier(BaselineClassifier):
             n_retune=self.n_retune,
             seed=seed,
         )
-        self.latent_, self.loss_ = fit.H, np.array(fit.loss)
-        self.class_means_ = np.array([fit.H[codes == c].mean(axis=0) for c in np.unique(codes)])
-        # q_v = W_v (x_v - b_v): the view enters prediction only through D x K products.
-        self.encoders_ = {
-            b.name: b.project(r.lift @ W.T) for b, r, W in zip(blocks, reduced, fit.W, strict=True)
-        }
-        self.offsets_ = {b.name: W @ o for b, W, o in zip(blocks, fit.W, fit.b, strict=True)}
-        self.grams_ = {b.name: W @ W.T for b, W in zip(blocks, fit.W, strict=True)}
-        self.selected_features_ = self._all_features(blocks)
+        self.loss_ = np.array(loss)
+        self.class_means_ = np.array(
+            [self.latent_[codes == c].mean(axis=0) for c in range(len(self.classes_))]
+        )
+        self.encoders_, self.offsets_, self.grams_ = {}, {}, {}
+        for b, (_, lift), W, offset in zip(blocks, reduced, weights, offsets, strict=True):
+            # q_v = W_v (x_v - b_v): the view enters prediction only through D x K products.
+            self.encoders_[b.name] = b.project(lift @ W.T)
+            self.offsets_[b.name] = W @ offset
+            self.grams_[b.name] = W @ W.T
 
     def _latent(self, blocks: list[Block]) -> Array:
         """Return latent vectors of new rows, computed from the views that are present."""
-        absent = np.column_stack([b.absent for b in blocks])
+        absent = np.column_stack([b.view.absent for b in blocks])
         q = {b.name: b.apply(self.encoders_[b.name]) - self.offsets_[b.name] for b in blocks}
         H = np.zeros((len(absent), self.n_latent))
         for pattern in np.unique(absent, axis=0):

@@ -19,7 +19,8 @@ from sklearn.linear_model import Lasso
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from baldur.baselines.base import BaselineClassifier, Block, one_against_rest
+from baldur.baselines.base import BaselineClassifier, Masks, one_against_rest
+from baldur.baselines.blocks import Block
 from baldur.baselines.linear import solve_on_working_set
 from baldur.core.parameters import POSITIVE, Constraint, is_number, one_of
 from baldur.core.types import Array, Mask
@@ -71,12 +72,12 @@ def lasso_support(block: Block, y: Array, fraction: float, rows: Any = None) -> 
     return mask
 
 
-def best_column(blocks: list[Block], y: Array) -> dict[str, Mask]:
+def best_column(blocks: list[Block], y: Array) -> Masks:
     """Return masks with only the column that is most correlated with y, over all views."""
-    found = [np.abs(b.project((y - y.mean())[:, None])[:, 0]) for b in blocks]
-    winner = int(np.argmax([f.max(initial=0.0) for f in found]))
+    strengths = [np.abs(b.project((y - y.mean())[:, None])[:, 0]) for b in blocks]
+    best = int(np.argmax([strength.max(initial=0.0) for strength in strengths]))
     masks = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
-    masks[blocks[winner].name][int(np.argmax(found[winner]))] = True
+    masks[blocks[best].name][int(np.argmax(strengths[best]))] = True
     return masks
 
 
@@ -88,27 +89,16 @@ def svm_dual(K: Array, y: Array, C: float) -> tuple[Array, float]:
     return alpha, float(model.intercept_[0])
 
 
-def svm_objective(alpha: Array, offset: float, K: Array, y: Array, C: float) -> float:
-    """Primal value ``0.5 sum_v ||w_v||^2 / beta_v + C sum_i hinge_i``, K the weighted kernel."""
-    f = K @ alpha
-    return float(0.5 * alpha @ f + C * np.sum(np.maximum(0.0, 1.0 - y * (f + offset))))
-
-
-def fit_mkl(
-    kernels: list[Array], y: Array, C: float, p: float, *, max_iter: int = 100
-) -> tuple[Array, list[float]]:
-    """lp-norm multiple kernel learning: weights (V,) with ``||beta||_p = 1``, and objectives.
+def fit_mkl(kernels: list[Array], y: Array, C: float, p: float, *, max_iter: int = 100) -> Array:
+    """lp-norm multiple kernel learning: weights (V,) with ``||beta||_p = 1``.
 
     Alternates an SVM with ``beta_v = ||w_v||^{2/(p+1)} / (sum_u ||w_u||^{2p/(p+1)})^{1/p}`` where
     ``||w_v||^2 = beta_v^2 alpha'K_v alpha``; starts uniform because a zero weight stays zero.
     """
     V = len(kernels)
     beta = np.full(V, (1.0 / V) ** (1.0 / p))
-    history: list[float] = []
     for _ in range(max_iter):
-        K = np.tensordot(beta, np.asarray(kernels), axes=1)
-        alpha, offset = svm_dual(K, y, C)
-        history.append(svm_objective(alpha, offset, K, y, C))
+        alpha, _ = svm_dual(np.tensordot(beta, np.asarray(kernels), axes=1), y, C)
         norms = beta * np.sqrt([max(float(alpha @ k @ alpha), 0.0) for k in kernels])
         if norms.sum() <= 0.0:
             break
@@ -118,7 +108,7 @@ def fit_mkl(
         beta = new
         if change < MKL_TOLERANCE:
             break
-    return beta, history
+    return beta
 
 
 def simplex_grid(V: int, step: float) -> Array:
@@ -197,9 +187,8 @@ class LassoMkSVMClassifier(BaselineClassifier):
     block_scale: bool = False
     random_state: Any = None
 
-    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        K = len(self.classes_)
-        signs = one_against_rest(codes, K)
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> Masks:
+        signs = one_against_rest(codes, len(self.classes_))
         masks = self._select(blocks, signs)
         self.lasso_features_ = {b.name: b.over_input(masks[b.name]) for b in blocks}
         self.n_lasso_features_ = int(sum(m.sum() for m in masks.values()))
@@ -218,11 +207,12 @@ class LassoMkSVMClassifier(BaselineClassifier):
             for v, weight in zip(live, beta, strict=True):
                 self.coef_[blocks[v].name][:, c] = weight * (columns[v].T @ alpha) / units[v]
         used = self.view_weights_.max(axis=0) > DROPPED
-        self.selected_features_ = {
-            b.name: self.lasso_features_[b.name] & bool(used[v]) for v, b in enumerate(blocks)
+        return {
+            b.name: self.lasso_features_[b.name] & bool(u)
+            for b, u in zip(blocks, used, strict=True)
         }
 
-    def _select(self, blocks: list[Block], signs: Array, rows: Any = None) -> dict[str, Mask]:
+    def _select(self, blocks: list[Block], signs: Array, rows: Any = None) -> Masks:
         """Return the union over the one-against-rest problems, or else the best column."""
         masks = {
             b.name: np.any([lasso_support(b, y, self.fraction, rows) for y in signs.T], axis=0)
@@ -236,7 +226,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         self, blocks: list[Block], kernels: list[Array], live: list[int], y: Array
     ) -> Array:
         if self.weights == "mkl":
-            return fit_mkl(kernels, y, self.C, self.p)[0]
+            return fit_mkl(kernels, y, self.C, self.p)
         if self.weights == "uniform" or len(live) == 1:
             return np.full(len(live), (1.0 / len(live)) ** (1.0 / self.p))
         return self._grid_search(blocks, live, y)

@@ -15,24 +15,15 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from baldur.baselines.base import (
     BaselineClassifier,
-    Block,
+    Masks,
     fit_converges,
-    gather_columns,
+    logistic_proba,
     one_against_rest,
-    project_all,
 )
+from baldur.baselines.blocks import Block, gather_columns, project_all, total_width
 from baldur.core.parameters import POSITIVE, Constraint, is_number, optional
 from baldur.core.types import Array
 from baldur.exceptions import NotConvergedWarning
-
-
-def logistic_proba(linear: Array) -> Array:
-    """Return probabilities (n, K) from linear predictors (n, 1) or (n, K)."""
-    if linear.shape[1] == 1:
-        p = expit(linear[:, 0])
-        return np.column_stack([1.0 - p, p])
-    return np.asarray(softmax(linear, axis=1))
-
 
 DENSE_LIMIT = 4096
 """Largest number of columns for which the whole problem is solved at once."""
@@ -182,8 +173,8 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
     tol: float = 1e-3
     block_scale: bool = False
 
-    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        n, C, D = len(codes), len(self.classes_), sum(b.width for b in blocks)
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> Masks:
+        n, C, D = len(codes), len(self.classes_), total_width(blocks)
         Y = codes[:, None].astype(np.float64) if C == 2 else np.eye(C)[codes]
         mean = Y.mean(axis=0)
         first = np.max(np.abs(project_all(blocks, Y - mean)), axis=1) / n
@@ -196,13 +187,13 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         def solve(active: NDArray[np.intp]) -> Array:
             nonlocal offset
             X = gather_columns(blocks, active)
-            found, offset, n_iter = fit_elastic_net(
+            coef, offset, n_iter = fit_elastic_net(
                 X, Y, lam, self.l1_ratio, (w[active], offset), max_iter=self.max_iter, tol=self.tol
             )
             w[:] = 0.0
-            w[active] = found
+            w[active] = coef
             self.n_iter_ = max(self.n_iter_, n_iter)
-            return found.T
+            return coef.T
 
         def correlations(active: NDArray[np.intp], coef: Array) -> Array:
             residual = _mean(gather_columns(blocks, active) @ coef.T + offset) - Y
@@ -221,22 +212,13 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
             )
         self.intercept_ = offset
         self.coef_ = {k: c.T for k, c in self._split(w.T, blocks).items()}
-        self.selected_features_ = {k: np.any(c != 0.0, axis=1) for k, c in self.coef_.items()}
+        return {k: np.any(c != 0.0, axis=1) for k, c in self.coef_.items()}
 
     def _scores(self, blocks: list[Block]) -> Array:
         return self._linear(blocks)
 
     def _proba(self, blocks: list[Block]) -> Array:
         return logistic_proba(self._linear(blocks))
-
-
-def smallest_c(correlations: Array, bias: Array) -> float:
-    """Return the penalty parameter below which the model is empty (`sklearn.svm.l1_min_c`).
-
-    ``1 / (2 max_j |x_j'(s * y)|)`` over columns and the constant column liblinear penalises too.
-    """
-    top = max(float(np.max(np.abs(correlations), initial=0.0)), float(np.max(np.abs(bias))))
-    return 0.5 / top if top > 0 else 1.0
 
 
 @dataclass(eq=False, repr=False)
@@ -295,7 +277,7 @@ class L1SVMClassifier(BaselineClassifier):
     block_scale: bool = False
     random_state: Any = None
 
-    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> Masks:
         K = len(self.classes_)
         signs = one_against_rest(codes, K)
         weight = compute_class_weight(
@@ -304,12 +286,16 @@ class L1SVMClassifier(BaselineClassifier):
         # liblinear weighs a row by its own class in the binary case; one against the rest, the
         # rest has weight 1.
         s = weight[codes][:, None] if K == 2 else np.where(signs > 0, weight[codes][:, None], 1.0)
-        first = project_all(blocks, s * signs)  # (D, 1 or C)
-        smallest = smallest_c(first, np.sum(s * signs, axis=0))
-        self.C_ = float(self.C) if self.C is not None else float(self.c_ratio * smallest)
-        C, fits = self.C_, {"n_iter": 0, "short": False}
+        first = np.abs(project_all(blocks, s * signs))  # (D, 1 or C)
+        # The model is empty below 1 / (2 max_j |x_j'(s * y)|), over the columns and the constant
+        # one that liblinear penalises too (`sklearn.svm.l1_min_c`).
+        top = max(float(np.max(first, initial=0.0)), float(np.abs(np.sum(s * signs, axis=0)).max()))
+        smallest = 0.5 / top if top > 0 else 1.0
+        C = self.C_ = float(self.C) if self.C is not None else float(self.c_ratio * smallest)
+        converged = True
 
         def solve(active: NDArray[np.intp]) -> Array:
+            nonlocal converged
             model = LinearSVC(
                 penalty="l1",
                 loss="squared_hinge",
@@ -320,8 +306,8 @@ class L1SVMClassifier(BaselineClassifier):
                 tol=self.tol,
                 random_state=self.random_state,
             )
-            fits["short"] = not fit_converges(model, gather_columns(blocks, active), codes)
-            fits["n_iter"] = int(np.max(model.n_iter_))
+            converged = fit_converges(model, gather_columns(blocks, active), codes)
+            self.n_iter_ = max(1, int(np.max(model.n_iter_)))
             self.intercept_ = np.atleast_1d(model.intercept_)
             return np.asarray(model.coef_)
 
@@ -330,23 +316,21 @@ class L1SVMClassifier(BaselineClassifier):
             slack = s * signs * np.maximum(0.0, 1.0 - signs * margin)
             return np.asarray(np.max(2.0 * C * np.abs(project_all(blocks, slack)), axis=1))
 
-        D = sum(b.width for b in blocks)
-        start = np.max(np.abs(first), axis=1)
+        D = total_width(blocks)
         active, coef, self.n_rounds_ = solve_on_working_set(
-            D, solve, correlations, start, tol=1e-2, name="LSVM-l1"
+            D, solve, correlations, np.max(first, axis=1), tol=1e-2, name="LSVM-l1"
         )
-        if fits["short"]:
+        if not converged:
             warnings.warn(
                 f"LSVM-l1 stopped at max_iter={self.max_iter} with C={C:.3g}; above separability "
                 "the solution hardly changes, so lower c_ratio rather than raise max_iter.",
                 NotConvergedWarning,
                 stacklevel=3,
             )
-        self.n_iter_ = max(1, int(fits["n_iter"]))
         full = np.zeros((coef.shape[0], D))
         full[:, active] = coef
         self.coef_ = self._split(full, blocks)
-        self.selected_features_ = {k: np.any(c != 0.0, axis=0) for k, c in self.coef_.items()}
+        return {k: np.any(c != 0.0, axis=0) for k, c in self.coef_.items()}
 
     def _scores(self, blocks: list[Block]) -> Array:
         return np.asarray(sum(b.predict(self.coef_[b.name].T) for b in blocks) + self.intercept_)

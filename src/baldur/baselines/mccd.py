@@ -15,7 +15,7 @@ Departures from the authors' code, each with a switch back:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,29 +23,14 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 
-from baldur.baselines.base import BaselineClassifier, Block
-from baldur.baselines.reduction import REDUCTION, reduce_block
+from baldur.baselines.base import BaselineClassifier
+from baldur.baselines.blocks import COMPONENTS, REDUCTION, Block, reduce_block
 from baldur.core.parameters import NON_NEGATIVE, POSITIVE, Constraint, one_of
 from baldur.core.types import Array
 from baldur.exceptions import InputError
 
 FLOOR = 1e-8
 """Limits the weight of a perfectly fitted row to 0.5 / 1e-4."""
-
-
-@dataclass
-class MCCDState:
-    """Weights (r_v, C) and offsets (C,) per view, the slack (n, C), and the objective per round."""
-
-    weights: list[Array]
-    offsets: list[Array]
-    slack: Array
-    objective: list[float] = field(default_factory=list)
-
-    @property
-    def n_iter(self) -> int:
-        """Number of rounds after the first solution."""
-        return len(self.objective) - 1
 
 
 def _centre(A: Array) -> Array:
@@ -56,20 +41,19 @@ def _row_weights(R: Array) -> Array:
     return 0.5 / np.sqrt(np.sum(R**2, axis=1) + FLOOR)
 
 
-def mccd_objective(outputs: list[Array], Y: Array, state: MCCDState, g1: Array, g2: float) -> float:
+def mccd_objective(
+    weights: list[Array], P: list[Array], residuals: list[Array], g1: Array, g2: float
+) -> float:
     """Robust misfit + g1 ||W||^2 + g2 HSIC, each unordered pair of views counted once.
 
     The misfit is ``sum_v sum_i sqrt(||F_vi W_v + b_v - z_i||^2 + 1e-8)``; the floor inside the root
     is what the row weights of the update majorise, so this and not the unfloored sum never rises.
-    ``outputs`` are the products ``F_v W_v`` (n, C) of the views.
+    Shapes: for each view, weights W (r_v, C), centred outputs P and residuals (n, C).
     """
-    Z = Y + (2.0 * Y - 1.0) * state.slack
-    P = [_centre(output) for output in outputs]
     total = 0.0
-    for v, output in enumerate(outputs):
-        R = output + state.offsets[v] - Z
+    for v, R in enumerate(residuals):
         total += float(np.sum(np.sqrt(np.sum(R**2, axis=1) + FLOOR)))
-        total += float(g1[v] * np.sum(state.weights[v] ** 2))
+        total += float(g1[v] * np.sum(weights[v] ** 2))
         total += sum(g2 * float(np.sum((P[v].T @ P[w]) ** 2)) for w in range(v))
     return total
 
@@ -109,40 +93,42 @@ def fit_mccd(
     max_iter: int = 50,
     tol: float = 1e-6,
     signed: bool = False,
-) -> MCCDState:
+) -> tuple[list[Array], list[Array], Array, list[float]]:
     """Alternate views, slack and row weights until the objective converges.
 
-    Shapes: F (n, r_v).
+    Shapes: F (n, r_v); returns weights (r_v, C) and offsets (C,) of each view, the slack (n, C) and
+    the objective per round.
     """
     V, B = len(F), 2.0 * Y - 1.0
     g1 = np.broadcast_to(np.asarray(g1, dtype=np.float64), (V,))
     ones = np.ones(len(Y))
-    starts = [update_view(f, [], ones, Y, g1[v], 0.0) for v, f in enumerate(F)]
-    state = MCCDState([w for w, _ in starts], [b for _, b in starts], np.zeros_like(Y))
-    outputs = [f @ w for f, w in zip(F, state.weights, strict=True)]
-    u = [_row_weights(out + b - Y) for out, b in zip(outputs, state.offsets, strict=True)]
+    solved = [update_view(f, [], ones, Y, g1[v], 0.0) for v, f in enumerate(F)]
+    weights, offsets = [w for w, _ in solved], [b for _, b in solved]
+    slack, Z = np.zeros_like(Y), Y
+    outputs = [f @ w for f, w in zip(F, weights, strict=True)]
     P = [_centre(out) for out in outputs]
-    state.objective.append(mccd_objective(outputs, Y, state, g1, g2))
+    residuals = [out + b - Z for out, b in zip(outputs, offsets, strict=True)]
+    history = [mccd_objective(weights, P, residuals, g1, g2)]
     for round_ in range(1, max_iter + 1):
-        Z = Y + B * state.slack
+        u = [_row_weights(R) for R in residuals]
         for v, f in enumerate(F):
             others = [P[w] for w in range(V) if w != v] if g2 else []
-            state.weights[v], state.offsets[v] = update_view(f, others, u[v], Z, g1[v], g2)
-            outputs[v] = f @ state.weights[v]
+            weights[v], offsets[v] = update_view(f, others, u[v], Z, g1[v], g2)
+            outputs[v] = f @ weights[v]
             P[v] = _centre(outputs[v])
-        fits = [out + b for out, b in zip(outputs, state.offsets, strict=True)]
+        fits = [out + b for out, b in zip(outputs, offsets, strict=True)]
         pull = sum(uv[:, None] * (B * (fit - Y)) for uv, fit in zip(u, fits, strict=True))
-        state.slack = np.maximum(0.0, pull / np.add.reduce(u)[:, None])
-        Z = Y + B * state.slack
-        u = [_row_weights(fit - Z) for fit in fits]
-        state.objective.append(mccd_objective(outputs, Y, state, g1, g2))
-        before, now = state.objective[-2:]
+        slack = np.maximum(0.0, pull / np.add.reduce(u)[:, None])
+        Z = Y + B * slack
+        residuals = [fit - Z for fit in fits]
+        history.append(mccd_objective(weights, P, residuals, g1, g2))
+        before, now = history[-2:]
         change = (now - before) / max(abs(before), np.finfo(np.float64).tiny)
         if signed and round_ > 6 and change < tol:
             break
         if not signed and abs(change) < tol:
             break
-    return state
+    return weights, offsets, slack, history
 
 
 def _is_one_or_per_view(value: Any) -> bool:
@@ -208,13 +194,14 @@ class MCCDClassifier(BaselineClassifier):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "reduction": REDUCTION,
+        "n_components": COMPONENTS,
         "g1": ONE_OR_PER_VIEW,
         "g2": NON_NEGATIVE,
         "stopping": one_of("absolute", "signed"),
     }
 
     reduction: str | None = None
-    n_components: int | float | str | None = 0.95
+    n_components: Any = 0.95
     g1: Any = 0.1
     g2: float = 0.001
     _: KW_ONLY
@@ -234,8 +221,8 @@ class MCCDClassifier(BaselineClassifier):
         Y = np.eye(len(self.classes_))[codes]
         reduced = [reduce_block(b, self.reduction, self.n_components) for b in blocks]
         g2 = self.g2 / (n - 1) ** 2 if self.normalize_diversity else self.g2
-        state = fit_mccd(
-            [r.features for r in reduced],
+        weights, offsets, _, history = fit_mccd(
+            [features for features, _ in reduced],
             Y,
             self.g1,
             g2,
@@ -243,14 +230,11 @@ class MCCDClassifier(BaselineClassifier):
             tol=self.tol,
             signed=self.stopping == "signed",
         )
-        lifted = [r.lift @ w for r, w in zip(reduced, state.weights, strict=True)]
-        self.coef_ = {
-            b.name: b.over_input(b.project(A)) for b, A in zip(blocks, lifted, strict=True)
-        }
-        self.intercepts_ = {b.name: o for b, o in zip(blocks, state.offsets, strict=True)}
-        self.objective_ = np.array(state.objective)
-        self.n_iter_ = state.n_iter
-        self.selected_features_ = self._all_features(blocks)
+        self.coef_, self.intercepts_ = {}, {}
+        for b, (_, lift), w, offset in zip(blocks, reduced, weights, offsets, strict=True):
+            self.coef_[b.name], self.intercepts_[b.name] = b.weights(lift @ w), offset
+        self.objective_ = np.array(history)
+        self.n_iter_ = len(history) - 1
 
     def _scores(self, blocks: list[Block]) -> Array:
         """Return ``-F_c(x)``, F_c the summed distances of the views' outputs to the c-th vertex."""

@@ -14,11 +14,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.baselines.base import (
-    BaselineClassifier,
-    BaselineRegressor,
-    Block,
-)
+from baldur.baselines.base import BaselineClassifier, BaselineRegressor
+from baldur.baselines.blocks import Block
 from baldur.core.parameters import Constraint, integer, optional
 from baldur.core.types import Array
 
@@ -212,7 +209,7 @@ def _fit_components(
     """Fit the components and set the fitted attributes."""
     dual = fit_pls([b.gram() for b in blocks], Y, min(wanted, len(Y) - 1))
     fitted.n_components_ = dual.scores.shape[1]
-    fitted.coef_ = {b.name: b.over_input(b.project(dual.coef_dual)) for b in blocks}
+    fitted.coef_ = {b.name: b.weights(dual.coef_dual) for b in blocks}
     fitted.intercept_ = dual.mean  # targets are centred: without it the boundary would shift
     fitted.view_shares_ = dual.shares
     weights = {b.name: b.project(dual.duals) for b in blocks}
@@ -222,7 +219,6 @@ def _fit_components(
     fitted.x_weights_ = {
         b.name: b.over_input(weights[b.name] / norm[:, v]) for v, b in enumerate(blocks)
     }
-    fitted.selected_features_ = fitted._all_features(blocks)
 
 
 def _vip(weights: dict[str, Array], dual: PLSDual) -> dict[str, Array]:

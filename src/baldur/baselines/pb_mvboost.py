@@ -23,7 +23,8 @@ from scipy.optimize import minimize
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import BaselineClassifier, Block, dense_views
+from baldur.baselines.base import BaselineClassifier, positive_classes
+from baldur.baselines.blocks import Block, dense_concatenation, split_columns
 from baldur.core.parameters import Constraint, integer, one_of
 from baldur.core.types import Array
 
@@ -235,10 +236,9 @@ class PBMVBoostClassifier(BaselineClassifier):
     random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        views = dense_views(blocks, np.float32, "PB-MVBoost")
+        views = self._dense(blocks)
         rng = check_random_state(self.random_state)
-        C = len(self.classes_)
-        targets = [1] if C == 2 else range(C)
+        targets = positive_classes(len(self.classes_))
         self.ensembles_ = [
             fit_pb_mvboost(
                 views,
@@ -256,7 +256,6 @@ class PBMVBoostClassifier(BaselineClassifier):
         self.view_weights_ = np.array([e.rho for e in self.ensembles_])
         # A vote of zero goes to the side with more training rows.
         self.ties_ = [1.0 if np.mean(codes == c) > 0.5 else -1.0 for c in targets]
-        self.selected_features_ = self._all_features(blocks)
         used = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
         for e in self.ensembles_:
             for t, row in enumerate(e.trees):
@@ -266,7 +265,11 @@ class PBMVBoostClassifier(BaselineClassifier):
                         used[b.name][split[split >= 0]] = True
         self.used_features_ = {b.name: b.over_input(used[b.name]) for b in blocks}
 
+    def _dense(self, blocks: list[Block]) -> list[NDArray[Any]]:
+        """Return each view as a dense array (n, D_v) for the trees."""
+        return split_columns(dense_concatenation(blocks, np.float32, "PB-MVBoost"), blocks)
+
     def _scores(self, blocks: list[Block]) -> Array:
-        views = dense_views(blocks, np.float32, "PB-MVBoost")
+        views = self._dense(blocks)
         votes = np.column_stack([e.vote(views) for e in self.ensembles_])
         return np.where(votes == 0.0, 1e-12 * np.asarray(self.ties_), votes)

@@ -20,13 +20,17 @@ from baldur.baselines.base import (
     BaselineClassifier,
     BaselineEstimator,
     BaselineRegressor,
+    Masks,
+    fit_converges,
+    logistic_proba,
+)
+from baldur.baselines.blocks import (
     Block,
     check_memory,
     dense_concatenation,
-    fit_converges,
+    reduce_gram,
+    total_width,
 )
-from baldur.baselines.linear import logistic_proba
-from baldur.baselines.reduction import reduce_gram
 from baldur.core.parameters import Constraint, one_of
 from baldur.core.types import Array
 from baldur.exceptions import InputError, NotConvergedWarning
@@ -93,9 +97,9 @@ class SideBySideBaseline(BaselineEstimator):
             tags.regressor_tags.poor_score = inner.regressor_tags.poor_score
         return tags
 
-    def _learn(self, blocks: list[Block], y: NDArray[Any]) -> None:
+    def _fit(self, blocks: list[Block], target: NDArray[Any]) -> Masks | None:
         """Fit a clone of the estimator, and read its weights and the selected features."""
-        n, D = len(y), sum(b.width for b in blocks)
+        n, D, selected = len(target), total_width(blocks), None
         model = self.estimator_ = clone(self.estimator)
         given = model.get_params()
         if isinstance(given.get("class_weight"), dict):  # by label; the estimator sees codes
@@ -106,21 +110,21 @@ class SideBySideBaseline(BaselineEstimator):
             _limit_histograms(model, n, D)
         if self.layout == "scores":
             rtol = max((b.rtol or 0.0) for b in blocks) or None
-            reduced = reduce_gram(np.add.reduce([b.gram() for b in blocks]), rtol=rtol)
+            features, lift = reduce_gram(np.add.reduce([b.gram() for b in blocks]), rtol=rtol)
             # Where every column is constant, a column of zeros leaves only the offset.
-            empty = reduced.lift.shape[1] == 0
-            self._fit_model(np.zeros((n, 1)) if empty else reduced.features, y)
+            empty = lift.shape[1] == 0
+            self._fit_model(np.zeros((n, 1)) if empty else features, target)
             coef = np.atleast_2d(model.coef_).T
-            dual = np.zeros((n, coef.shape[1])) if empty else reduced.lift @ coef
-            self.coef_ = {b.name: b.over_input(b.project(dual)) for b in blocks}
-            self.selected_features_ = self._all_features(blocks)
+            dual = np.zeros((n, coef.shape[1])) if empty else lift @ coef
+            self.coef_ = {b.name: b.weights(dual) for b in blocks}
         else:
-            self._fit_model(self._matrix(blocks), y)
-            self.selected_features_ = self._split(self._read_columns(blocks, D), blocks)
+            self._fit_model(self._matrix(blocks), target)
+            selected = self._split(self._read_columns(blocks, D), blocks)
         if hasattr(model, "coef_"):
             self.intercept_ = np.atleast_1d(model.intercept_)
         if getattr(model, "n_iter_", None) is not None:
             self.n_iter_ = int(np.max(model.n_iter_))
+        return selected
 
     def _fit_model(self, X: Array, y: NDArray[Any]) -> None:
         """Fit the estimator; say which setting is illegal, and whether it did not converge."""
@@ -133,7 +137,7 @@ class SideBySideBaseline(BaselineEstimator):
             warnings.warn(
                 f"{name} did not converge; a stronger penalty converges sooner.",
                 NotConvergedWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     def _read_columns(self, blocks: list[Block], D: int) -> NDArray[np.bool_]:
@@ -165,9 +169,6 @@ class SideBySideClassifier(SideBySideBaseline, BaselineClassifier):
     def _min_classes(self) -> int:  # type: ignore[override]
         return 1 if self.layout == "none" else 2
 
-    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
-        self._learn(blocks, codes)
-
     def _scores(self, blocks: list[Block]) -> Array:
         if hasattr(self.estimator_, "coef_"):
             return self._linear(blocks)
@@ -194,12 +195,13 @@ class SideBySideRegressor(SideBySideBaseline, BaselineRegressor):
 
     unit_target: bool = False
 
-    def _fit(self, blocks: list[Block], y: Array) -> None:
-        unit = (float(y.std()) or 1.0) if self.unit_target else 1.0
-        self._learn(blocks, y / unit)
+    def _fit(self, blocks: list[Block], target: NDArray[Any]) -> Masks | None:
+        unit = (float(target.std()) or 1.0) if self.unit_target else 1.0
+        selected = super()._fit(blocks, target / unit)
         if hasattr(self.estimator_, "coef_"):
             self.coef_ = {name: unit * part for name, part in self.coef_.items()}
             self.intercept_ = unit * self.intercept_
+        return selected
 
     def _predict(self, blocks: list[Block]) -> Array:
         if hasattr(self.estimator_, "coef_"):

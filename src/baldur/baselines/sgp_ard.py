@@ -20,12 +20,8 @@ from scipy.special import ndtr
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import (
-    BaselineClassifier,
-    Block,
-    check_memory,
-    dense_concatenation,
-)
+from baldur.baselines.base import BaselineClassifier, positive_classes
+from baldur.baselines.blocks import Block, check_memory, dense_concatenation, total_width
 from baldur.core.optional import import_extra
 from baldur.core.parameters import Constraint, integer, one_of
 from baldur.core.types import Array
@@ -177,11 +173,6 @@ def fit_sgp(
             )
 
 
-def memory_needed(n: int, m: int, D: int, itemsize: int) -> float:
-    """Return the bytes of a fit with one length-scale per feature: about 6 copies of (n + m, D)."""
-    return 6.0 * (n + m) * float(D) * itemsize
-
-
 @dataclass(eq=False, repr=False)
 class SGPARDClassifier(BaselineClassifier):
     """Sparse variational GP classification with automatic relevance determination.
@@ -255,7 +246,7 @@ class SGPARDClassifier(BaselineClassifier):
         import_extra("torch", "torch", "SGP+ARD")
         import_extra("gpytorch", "torch", "SGP+ARD")
         rng = check_random_state(self.random_state)
-        n, D, K = len(codes), sum(b.width for b in blocks), len(self.classes_)
+        n, D = len(codes), total_width(blocks)
         m = min(int(self.n_inducing), n)
         wide = D > 10_000 and self.ard == "feature"
         self.precision_ = self.precision
@@ -264,7 +255,7 @@ class SGPARDClassifier(BaselineClassifier):
         dtype = np.dtype(self.precision_)
         if self.ard == "feature":
             check_memory(
-                memory_needed(n, m, D, dtype.itemsize),
+                6.0 * (n + m) * float(D) * dtype.itemsize,  # about 6 copies of (n + m, D)
                 (n, D),
                 'SGP+ARD with ard="feature"',
                 'Use ard="view" (one length-scale per view), which needs '
@@ -289,7 +280,6 @@ class SGPARDClassifier(BaselineClassifier):
             # X'e_i is the i-th row: inducing rows are stored without a copy of the others.
             pick = np.eye(n)[:, inducing]
             self.inducing_ = {b.name: b.project(pick) for b in blocks}
-        targets = [1] if K == 2 else range(K)
         self.models_ = [
             fit_sgp(
                 inputs,
@@ -301,7 +291,7 @@ class SGPARDClassifier(BaselineClassifier):
                 tol=self.tol,
                 seed=seed,
             )
-            for c in targets
+            for c in positive_classes(len(self.classes_))
         ]
         self.elbo_ = [np.array(fit.elbo) for fit in self.models_]
         self.n_iter_ = max(len(fit.elbo) for fit in self.models_)
@@ -313,9 +303,8 @@ class SGPARDClassifier(BaselineClassifier):
                 b.name: b.over_input(np.full(b.width, r))
                 for b, r in zip(blocks, relevance, strict=True)
             }
-        self.selected_features_ = self._all_features(blocks)
 
-    def _margins(self, blocks: list[Block]) -> Array:
+    def _scores(self, blocks: list[Block]) -> Array:
         """Return the predictive mean over sqrt(1 + variance), one column per model."""
         if self.ard_ == "feature":
             X = dense_concatenation(blocks, np.float64, "SGP+ARD") / np.sqrt(self.unit_)
@@ -344,11 +333,8 @@ class SGPARDClassifier(BaselineClassifier):
         xz = b.row_norms()[:, None] + norm - 2.0 * b.apply(Z)
         return np.maximum(zz, 0.0) / self.unit_, np.maximum(xz, 0.0) / self.unit_
 
-    def _scores(self, blocks: list[Block]) -> Array:
-        return self._margins(blocks)
-
     def _proba(self, blocks: list[Block]) -> Array:
-        p = ndtr(self._margins(blocks))
+        p = ndtr(self._scores(blocks))
         if p.shape[1] == 1:
             return np.column_stack([1.0 - p[:, 0], p[:, 0]])
         p = np.maximum(p, 1e-12)

@@ -14,9 +14,8 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from baldur.baselines.base import BaselineClassifier, Block, fit_converges
-from baldur.baselines.linear import logistic_proba
-from baldur.baselines.reduction import reduce_gram
+from baldur.baselines.base import BaselineClassifier, Masks, fit_converges, logistic_proba
+from baldur.baselines.blocks import Block, reduce_gram
 from baldur.core.parameters import NON_NEGATIVE, Constraint
 from baldur.core.types import Array
 from baldur.exceptions import NotConvergedWarning
@@ -139,7 +138,7 @@ class StackingClassifier(BaselineClassifier):
     block_scale: bool = True
     random_state: Any = None
 
-    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+    def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> Masks:
         n, K = len(codes), len(self.classes_)
         smallest = int(np.bincount(codes).min())
         if smallest >= 2:
@@ -154,35 +153,32 @@ class StackingClassifier(BaselineClassifier):
         self.intercepts_: dict[str, Array] = {}
         self.C_: dict[str, float] = {}
         for v, b in enumerate(blocks):
-            reduced = reduce_gram(b.gram(), rtol=b.rtol)
-            tried = [out_of_fold(reduced.features, codes, C, folds, b.absent) for C in self.Cs]
+            features, lift = reduce_gram(b.gram(), rtol=b.rtol)
+            tried = [out_of_fold(features, codes, C, folds, b.view.absent) for C in self.Cs]
             best = int(np.argmin([_log_loss(z, codes) for z in tried]))
             Z[v] = tried[best]
             self.C_[b.name] = float(self.Cs[best])
-            self._fit_view(b, reduced, codes, self.C_[b.name])
+            rows = np.flatnonzero(~b.view.absent)
+            if len(np.unique(codes[rows])) < K or not features.shape[1]:
+                width = 1 if K == 2 else K
+                self.coef_[b.name] = b.over_input(np.zeros((b.width, width)))
+                self.intercepts_[b.name] = np.zeros(width)
+                continue
+            w, self.intercepts_[b.name] = ridge_logistic(
+                features[rows], codes[rows], self.C_[b.name]
+            )
+            self.coef_[b.name] = b.weights(lift @ w)
         weights, self.offset_ = fit_stack(Z, codes, self.penalty)
         if not np.any(weights > 1e-8):  # no view helps out of fold: use the best one
             weights[int(np.argmin([_log_loss(z, codes) for z in Z]))] = 1e-3
         self.view_weights_ = {b.name: float(a) for b, a in zip(blocks, weights, strict=True)}
-        self.selected_features_ = {
-            b.name: b.mask(self.view_weights_[b.name] > 1e-8) for b in blocks
-        }
-
-    def _fit_view(self, b: Block, reduced: Any, codes: NDArray[np.intp], C: float) -> None:
-        rows = np.flatnonzero(~b.absent)
-        if len(np.unique(codes[rows])) < len(self.classes_) or not reduced.features.shape[1]:
-            width = 1 if len(self.classes_) == 2 else len(self.classes_)
-            self.coef_[b.name] = b.over_input(np.zeros((b.width, width)))
-            self.intercepts_[b.name] = np.zeros(width)
-            return
-        w, self.intercepts_[b.name] = ridge_logistic(reduced.features[rows], codes[rows], C)
-        self.coef_[b.name] = b.over_input(b.project(reduced.lift @ w))
+        return {b.name: b.mask(self.view_weights_[b.name] > 1e-8) for b in blocks}
 
     def _scores(self, blocks: list[Block]) -> Array:
         total = np.tile(self.offset_, (blocks[0].view.shape[0], 1))
         for b in blocks:
             z = _log_proba(b.predict(self.coef_[b.name]) + self.intercepts_[b.name])
-            z[b.absent] = 0.0
+            z[b.view.absent] = 0.0
             total += self.view_weights_[b.name] * z
         return total
 

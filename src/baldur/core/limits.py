@@ -5,7 +5,7 @@ Every reader keeps to one budget, whatever the file claims or unpacks to:
 - memory: `MAX_BYTES` (4 GB) above what Python and its libraries take, or what the caller gives as
   ``max_bytes``. Where a header says how much will be needed, the file is refused before anything
   is allocated; where it does not, a limited process looks at the file first
-  (`limited_process`).
+  (`baldur.io.first_look`).
 - time: `SECONDS` (20) plus one for every 5 MB stored on disk, so that a small file is never worked
   on for more than half a minute, and a large one is given the time its size deserves. The time
   of the processor counts, since a machine that is busy otherwise is not the fault of a file.
@@ -60,15 +60,20 @@ def seconds_for(path: Path) -> float:
     return SECONDS + path.stat().st_size / _BYTES_PER_SECOND
 
 
-class Deadline:
-    """Time limit for reading a file; readers call `check` in every loop over its content."""
+class ReadLimits:
+    """Memory and time for reading one file; readers ask in every loop over its content."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
         self.path = path
+        self.max_bytes = max_bytes
         self.seconds = seconds_for(path)
         self._end = time.thread_time() + self.seconds
 
-    def check(self) -> None:
+    def check_size(self, n_bytes: float, advice: str) -> None:
+        """Refuse what would take more memory than allowed, before taking it."""
+        check_size(self.path, n_bytes, self.max_bytes, advice)
+
+    def check_time(self) -> None:
         """Raise an error if the time limit has passed."""
         if time.thread_time() > self._end:
             raise InputError(

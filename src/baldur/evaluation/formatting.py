@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,42 +20,75 @@ _FEATURES_HEADING = "% Features selected"
 _INTERVALS_NOTE = (
     "Estimates on pooled held-out predictions, 95 % intervals; features: mean ± s.d. over folds."
 )
+_CHANCE_NOTE = "(*) chance level: nearly all samples are given one class."
 _ROUNDING = 1e-9
 """Percentages below it are rounding errors: one feature in a billion is more than any study has."""
-# Names and reasons come from files of others; see `baldur.core.escape`.
-_ESCAPE = {"latex": latex, "markdown": markdown, "text": one_line, "screen": one_line}
+
+
+class _Form(NamedTuple):
+    """How text and figures are written; names and reasons come from files of others."""
+
+    escape: Callable[[str], str]
+    heading: str
+    bold: str
+    sign: str = "±"
+    percent: str = " %"
+    star: str = "*"
+
+
+_FORMS = {
+    "text": _Form(one_line, "{}\n", "{}"),
+    "markdown": _Form(markdown, "### {}\n\n", "**{}**"),
+    "latex": _Form(latex, "\\paragraph{{{}}}\n", r"\textbf{{{}}}", r"$\pm$", r" \%", "$^{*}$"),
+    # Plain text in which the best figures stand between two pairs of stars.
+    "screen": _Form(one_line, "{}\n", "**{}**"),
+}
 
 
 def format_table(
     table: pd.DataFrame, metrics: Sequence[str], form: str = "text", figures: str = "intervals"
 ) -> str:
     """Write the table for reading."""
-    if form not in ("text", "markdown", "latex"):
-        raise InputError(f"form must be 'text', 'markdown' or 'latex', but got {form!r}.")
+    _check_form(form)
     if figures not in FIGURES:
         raise InputError(f"figures must be one of {FIGURES}, but got {figures!r}.")
     heads, cells, reasons = table_cells(table, metrics, form, figures)
     # In LaTeX the notes are comments, which end with the line and need no more.
-    notes = [
-        (one_line if form == "latex" else _ESCAPE[form])(n) for n in _notes(table, reasons, figures)
-    ]
-    if form == "text":
-        return _as_text(heads, cells, notes)
+    escape = one_line if form == "latex" else _FORMS[form].escape
+    notes = [escape(note) for note in _notes(table, reasons, figures)]
+    rows = [heads, *cells]
     if form == "markdown":
-        lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-        lines += ["| " + " | ".join(row) + " |" for row in cells]
-        return "\n".join([*lines, "", *(f"{n}  " for n in notes)]).rstrip() + "\n"
-    return _as_latex(heads, cells, notes)
+        lines = ["| " + " | ".join(row) + " |" for row in rows]
+        lines.insert(1, "|" + "---|" * len(heads))
+        return "\n".join([*lines, "", *(f"{note}  " for note in notes)]).rstrip() + "\n"
+    if form == "latex":
+        lines = [" & ".join(row) + r" \\" for row in rows]
+        lines[0] += r" \hline"
+        columns = "l " + "c " * (len(heads) - 2) + "|c"
+        lines = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", *lines, r"\hline"]
+        lines += [r"\end{tabular}", *(f"% {note}" for note in notes)]
+    else:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [_aligned(row, widths) for row in rows]
+        lines.insert(1, "-" * (sum(widths) + 2 * (len(widths) - 1)))
+        lines += notes
+    return "\n".join(lines) + "\n"
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)]
+    return "  ".join([f"{row[0]:<{widths[0]}}", *cells[1:]]).rstrip()
 
 
 def format_heading(text: str, form: str) -> str:
     """Return the heading of one of several tables, with its line end."""
+    _check_form(form)
+    return _FORMS[form].heading.format(_FORMS[form].escape(text))
+
+
+def _check_form(form: str) -> None:
     if form not in ("text", "markdown", "latex"):
         raise InputError(f"form must be 'text', 'markdown' or 'latex', but got {form!r}.")
-    text = _ESCAPE[form](text)
-    if form == "latex":
-        return rf"\paragraph{{{text}}}" + "\n"
-    return f"### {text}\n\n" if form == "markdown" else f"{text}\n"
 
 
 def table_cells(
@@ -62,64 +96,46 @@ def table_cells(
 ) -> tuple[list[str], list[list[str]], dict[str, str]]:
     """Return headings, rows of text, and the reasons of rows without figures.
 
-    Text is escaped for `form`; "screen" is plain text in which the best figures stand between two
-    pairs of stars.
+    Text is escaped for `form`.
     """
+    style = _FORMS[form]
     columns = [*metrics, FEATURES]
     heads = ["", *(METRICS[m].heading for m in metrics), _FEATURES_HEADING]
-    escape = _ESCAPE[form]
-    heads = [escape(head) for head in heads]
     best = _best(table, columns, figures)
     rows, reasons = [], {}
-    star = "recall" if "recall" in metrics else columns[0]
+    starred = "recall" if "recall" in metrics else columns[0]
     for record in table.to_dict("records"):
         name = str(record["model"])
-        label = escape(name)
-        if form == "latex":
-            label = label.replace("-l1", r"-$\ell$1")
+        label = style.escape(name)
+        row = [label.replace("-l1", r"-$\ell$1") if form == "latex" else label]
+        rows.append(row)
         if record["failure"]:
             reasons[name] = str(record["failure"])
-            rows.append([label, "failed", *[""] * (len(columns) - 1)])
+            row += ["failed", *[""] * (len(columns) - 1)]
             continue
-        row = [label]
         for column in columns:
             if column == FEATURES or figures == "folds":
                 mean, sd = float(record[column]), float(record[f"{column}_sd"])
-                text = _mean_pm_sd(mean, sd, column, form)
+                text = _mean_and_sd(mean, sd, column, style)
             else:
-                text = _with_interval(*(float(record[f"{column}_{e}"]) for e in POOLED))
-            at_chance = str(record["note"]).startswith("chance level")
-            if column == star and at_chance:
-                text += "$^{*}$" if form == "latex" else "*"
-            if name in best[column] and text != "-":
-                text = _bold(text, form)
-            row.append(text)
-        rows.append(row)
-    return heads, rows, reasons
-
-
-def _bold(text: str, form: str) -> str:
-    if form == "latex":
-        return rf"\textbf{{{text}}}"
-    return text if form == "text" else f"**{text}**"
+                text = _with_interval(*(float(record[f"{column}_{end}"]) for end in POOLED))
+            if column == starred and str(record["note"]).startswith("chance level"):
+                text += style.star
+            row.append(style.bold.format(text) if name in best[column] and text != "-" else text)
+    return [style.escape(head) for head in heads], rows, reasons
 
 
 def _best(table: pd.DataFrame, columns: Sequence[str], figures: str) -> dict[str, set[str]]:
     """Rows whose printed figure is the best of each column; none where all are equal."""
-    fit = (table["failure"] == "") & ~table["note"].str.startswith("chance level")
-    rows = np.flatnonzero(fit.to_numpy(dtype=bool))
-    models = table["model"].to_numpy()[rows]
+    fit = table[(table["failure"] == "") & ~table["note"].str.startswith("chance level")]
     best: dict[str, set[str]] = {}
     for column in columns:
         shown = column if column == FEATURES or figures == "folds" else f"{column}_pooled"
-        values = table[shown].to_numpy(dtype=float)[rows]
-        values = values.round(2 if column != FEATURES else 12)
-        usable = values > 0 if column == FEATURES else ~np.isnan(values)
-        best[column] = set()
-        if len(np.unique(values[usable])) > 1:
-            up = column != FEATURES and METRICS[column].greater_is_better
-            top = values[usable].max() if up else values[usable].min()
-            best[column] = set(models[values == top])
+        values = fit[shown].astype(float).round(2 if column != FEATURES else 12)
+        usable = values[values > 0] if column == FEATURES else values.dropna()
+        greater = column != FEATURES and METRICS[column].greater_is_better
+        top = usable.max() if greater else usable.min()
+        best[column] = set(fit["model"][values == top]) if usable.nunique() > 1 else set()
     return best
 
 
@@ -136,19 +152,14 @@ def fixed(value: float, digits: int = 2, *, sign: bool = False) -> str:
     return f"+{text}" if sign and float(text) > 0 else text
 
 
-def _mean_pm_sd(mean: float, sd: float, column: str, form: str) -> str:
+def _mean_and_sd(mean: float, sd: float, column: str, style: _Form) -> str:
     if np.isnan(mean):
         return "-"
-    sign = r"$\pm$" if form == "latex" else "±"
-    unit = ""
-    if column == FEATURES:
-        unit = r" \%" if form == "latex" else " %"
-        if np.isnan(sd) or (sd < _ROUNDING and mean in (0, 100)):
-            return f"{_short(mean)}{unit}"
-        return f"{_short(mean)} {sign} {_short(sd)}{unit}"
-    if np.isnan(sd):
-        return fixed(mean)
-    return f"{fixed(mean)} {sign} {sd:.2f}"
+    if column != FEATURES:
+        return fixed(mean) if np.isnan(sd) else f"{fixed(mean)} {style.sign} {sd:.2f}"
+    alone = np.isnan(sd) or (sd < _ROUNDING and mean in (0, 100))
+    spread = "" if alone else f" {style.sign} {_short(sd)}"
+    return f"{_short(mean)}{spread}{style.percent}"
 
 
 def _with_interval(estimate: float, low: float, high: float) -> str:
@@ -171,32 +182,9 @@ def _notes(table: pd.DataFrame, reasons: Mapping[str, str], figures: str) -> lis
     if figures == "intervals" and (table["failure"] == "").any():
         notes.append(_INTERVALS_NOTE)
     if table["note"].str.startswith("chance level").any():
-        notes.append("(*) chance level: nearly all samples are given one class.")
+        notes.append(_CHANCE_NOTE)
     for record in table.to_dict("records"):
         rest = str(record["note"]).removeprefix("chance level").strip("; ")
         if rest:
             notes.append(f"{record['model']}: {rest}.")
     return notes + [f"{name} failed: {reason}" for name, reason in reasons.items()]
-
-
-def _as_text(heads: list[str], cells: list[list[str]], notes: list[str]) -> str:
-    wide = [max(len(row[j]) for row in [heads, *cells]) for j in range(len(heads))]
-
-    def line(row: list[str]) -> str:
-        first = f"{row[0]:<{wide[0]}}"
-        return "  ".join([first, *(f"{c:>{w}}" for c, w in zip(row[1:], wide[1:], strict=True))])
-
-    lines = [line(heads).rstrip(), "-" * (sum(wide) + 2 * (len(wide) - 1))]
-    lines += [line(row).rstrip() for row in cells]
-    return "\n".join([*lines, *notes]) + "\n"
-
-
-def _as_latex(heads: list[str], cells: list[list[str]], notes: list[str]) -> str:
-    lines = [
-        r"\begin{tabular}{l " + "c " * (len(heads) - 2) + "|c}",
-        r"\hline",
-        " & ".join(heads) + r" \\ \hline",
-    ]
-    lines += [" & ".join(row) + r" \\" for row in cells]
-    lines += [r"\hline", r"\end{tabular}", *(f"% {n}" for n in notes)]
-    return "\n".join(lines) + "\n"

@@ -346,10 +346,14 @@ class OuterFit:
         few = {limit: {**small, **one_label(small, column)} for limit, small in self.few.items()}
         return replace(self, label=both["label"], proba=both["proba"], selected=selected, few=few)
 
-    def score(self, metric: str, y: np.ndarray, n_classes: int) -> float:
-        """Return one metric on the test rows of this fold."""
+    def score(
+        self, metric: str, y: np.ndarray, n_classes: int, chosen: np.ndarray | None = None
+    ) -> float:
+        """Return one metric on the test rows of this fold, or on the chosen ones among them."""
         predicted = Predicted(y[self.test], self.label, self.proba, self.margin, n_classes)
-        return score(metric, predicted)
+        if chosen is not None:
+            predicted = predicted.take(chosen[self.test])
+        return score(metric, predicted) if len(predicted.truth) else np.nan
 
 
 def permute_labels(

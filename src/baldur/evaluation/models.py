@@ -17,8 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.baselines import BASELINES, Entry
-from baldur.baselines.base import check_probabilities, predicting
-from baldur.estimators.base import SaveMixin
+from baldur.estimators.base import check_answer
 from baldur.estimators.classifier import BaldurClassifier, ClassifierBase
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.exceptions import InputError
@@ -39,7 +38,7 @@ def _has(method: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
 
 
-class SideBySide(SaveMixin, MetaEstimatorMixin, BaseEstimator):
+class SideBySide(MetaEstimatorMixin, BaseEstimator):
     """Fit an ordinary estimator on all views put side by side.
 
     Columns are prepared as for every model, and missing cells stand at the training mean.
@@ -126,20 +125,9 @@ class SideBySide(SaveMixin, MetaEstimatorMixin, BaseEstimator):
     @_has("predict_proba")
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities of shape (n_samples, n_classes)."""
-        return self._checked_proba(self._open(X))
-
-    def _checked_proba(self, cells: np.ndarray) -> np.ndarray:
-        with predicting(self):
-            p = np.asarray(self.estimator_.predict_proba(cells))
+        p = np.asarray(self.estimator_.predict_proba(self._open(X)))
         # An estimator of several outcomes gives a list of arrays.
-        return check_probabilities(p) if p.ndim == 2 else p
-
-    def predict_prepared(self, prepared: dict[str, PreparedView]) -> Any:
-        """Probabilities, labels or numbers of rows that are prepared already."""
-        cells = self._matrix(prepared)
-        if hasattr(self.estimator_, "predict_proba"):
-            return self._checked_proba(cells)
-        return self.estimator_.predict(cells)
+        return check_answer(p, "probabilities", (0.0, 1.0)) if p.ndim == 2 else p
 
     @_has("decision_function")
     def decision_function(self, X: Any) -> np.ndarray:

@@ -14,8 +14,7 @@ import pandas as pd
 import baldur
 from baldur.core.escape import one_line
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.result_files import RECORD
-from baldur.evaluation.results_reader import AGAIN, is_number, read_json_file
+from baldur.evaluation.result_files import AGAIN, RECORD, is_number, read_json_file
 from baldur.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -509,10 +509,6 @@ class NestedResult:
         every model with submodels (BALDUR), with the AUC and log-loss (R2 and RMSE in regression)
         on the outer folds, their 95 % intervals, and paired differences from the last row.
         """
-        return self._few_features.copy()
-
-    @cached_property
-    def _few_features(self) -> pd.DataFrame:
         with one_thread():
             return few_features_frame(self.finished(), self.predictions_of, self.class_names)
 

@@ -14,8 +14,14 @@ from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.held_out import Resampled, classes_of
 from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.record import read_record, record_of
-from baldur.evaluation.result_files import FILES, OUTCOMES, TABLES
-from baldur.evaluation.results_reader import changed_files, read_grids, read_result_table
+from baldur.evaluation.result_files import (
+    FILES,
+    OUTCOMES,
+    TABLES,
+    changed_files,
+    read_grids,
+    read_result_table,
+)
 from baldur.evaluation.selected_features import Stability
 from baldur.exceptions import InputError
 
@@ -34,18 +40,6 @@ class Results:
 
     They come from a run in memory, from a results folder, or are given. Of several outcomes the
     tables are those of the mean over them, and `outcomes` has the results of each.
-
-    Examples
-    --------
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import nested_cv
-    >>> from baldur.evaluation.results import Results
-    >>> sim = make_multiview(60, {"clinic": 3, "genes": 6}, random_state=0)
-    >>> results = Results(nested_cv("Dummy", sim.data, sim.target, outer=2))
-    >>> results.classes, results.finished
-    (['0', '1'], ['Dummy'])
-    >>> results.table("predictions").columns.to_list()
-    ['model', 'repeat', 'fold', 'sample', 'label', 'predicted', 'p_0', 'p_1']
     """
 
     def __init__(
@@ -228,14 +222,7 @@ class Results:
 
 
 def outcome_folders(outcomes: Sequence[str]) -> dict[str, str]:
-    """Return the name of the folder of every outcome, which any file system can have.
-
-    Examples
-    --------
-    >>> from baldur.evaluation.results import outcome_folders
-    >>> outcome_folders(["stroke", "fall / fracture", "Stroke"])
-    {'stroke': 'stroke', 'fall / fracture': 'fall_fracture', 'Stroke': 'Stroke_3'}
-    """
+    """Return the name of the folder of every outcome, which any file system can have."""
     folders: dict[str, str] = {}
     taken: set[str] = set()
     for number, name in enumerate(outcomes, 1):

@@ -24,15 +24,14 @@ def nogueira(
 
     The ends of the interval are limited to -1 and 1; figures that are not defined are NaN.
     """
-    m, d = len(selections), int(n_features)
+    m, sizes = len(selections), np.array([len(s) for s in selections], dtype=float)
     if m < 2:
-        raise InputError(f"Stability needs at least 2 selections, but got {m}.")
-    sizes = np.array([len(s) for s in selections], dtype=float)
+        return math.nan, math.nan, math.nan, math.nan
     used, counts = np.unique(
         np.concatenate([np.asarray(s) for s in selections]), return_counts=True
     )
-    if used.size and (used[0] < 0 or used[-1] >= d):
-        raise InputError(f"Selections must lie between 0 and {d - 1}, but reach {used[-1]}.")
+    # Reference levels of categories may be selected beside the features that are counted.
+    d = max(int(n_features), len(used))
     p = counts / m
     q = sizes.mean() / d
     spread = q * (1 - q)
@@ -105,10 +104,10 @@ class Stability:
     >>> from baldur.evaluation import nested_cv
     >>> sim = make_multiview(80, {"a": 5, "b": 10}, random_state=0)
     >>> result = nested_cv({"LSVM-l1": {"C": [0.1]}}, sim.data, sim.target, outer=3, inner=2)
-    >>> found = result.stability()
-    >>> found.index["view"].tolist()
+    >>> stability = result.stability()
+    >>> stability.index["view"].tolist()
     ['*', 'a', 'b']
-    >>> float(found.features.loc[0, "frequency"])
+    >>> float(stability.features.loc[0, "frequency"])
     1.0
     """
 
@@ -149,34 +148,31 @@ def selection_frame(
     weights, per standard deviation and per unit of the input, are over the folds that select the
     feature; sign agreement is the share of them that have the commoner sign.
     """
-    parts = []
-    for model, ordered in _models(fits):
-        for view in ordered[0].selected:
-            width = n_features[view]
-            counts = [len(f.selected[view].index) for f in ordered]
-            folds = ";".join(map(str, counts))
-            none = np.nan
-            whole = [model, view, "*", "*", width, np.mean(counts) / width, none, none, none, folds]
-            parts.append(pd.DataFrame([whole], columns=COLUMNS))
-            if _too_wide(ordered, view, width):
-                continue
-            listed = _listed(ordered, view, mv, readings)
-            if len(listed):
-                listed.insert(0, "model", model)
-                parts.append(listed[COLUMNS])
-    # Concatenating columns that are all NaN would change their type in later pandas.
-    floats = dict.fromkeys(("mean_weight", "mean_raw_weight", "sign_agreement"), float)
-    return concatenated([p.astype(floats) for p in parts], COLUMNS)
+    parts = [
+        pd.DataFrame({"model": model, **_view_selection(ordered, view, n_features, mv, readings)})
+        for model, ordered in _models(fits)
+        for view in ordered[0].selected
+    ]
+    return concatenated(parts, COLUMNS)
 
 
-def _listed(
-    ordered: Sequence[Any], view: str, mv: MultiView, readings: Sequence[str]
-) -> pd.DataFrame:
+def _view_selection(
+    ordered: Sequence[Any],
+    view: str,
+    n_features: Mapping[str, int],
+    mv: MultiView,
+    readings: Sequence[str],
+) -> dict[str, Any]:
+    """Return the rows of one view: the view as a whole, and the features that some fold selects."""
+    width = n_features[view]
+    counts = [len(f.selected[view].index) for f in ordered]
     used = np.unique(np.concatenate([f.selected[view].index for f in ordered])).astype(np.intp)
+    if _too_wide(ordered, view, width):
+        used = used[:0]
     shape = (len(used), len(readings), len(ordered))
     hits = np.zeros((len(used), len(ordered)), dtype=np.int8)
     weights, raws = np.zeros(shape), np.zeros(shape)
-    for j, f in enumerate(ordered):
+    for j, f in enumerate(ordered if len(used) else ()):
         at = np.searchsorted(used, f.selected[view].index)
         hits[at, j] = 1
         weights[at, :, j], raws[at, :, j] = f.selected[view].weights(len(readings))
@@ -192,20 +188,20 @@ def _listed(
     agreement = np.where(nothing, np.nan, np.maximum(plus, minus) / defined)
     order = np.lexsort((used, -np.nan_to_num(np.abs(mean)).max(axis=1, initial=0.0), -count[:, 0]))
     each = np.repeat(order, len(readings))
-    folds = np.array([";".join(map(str, row)) for row in hits.tolist()], dtype=object)
-    return pd.DataFrame(
-        {
-            "view": view,
-            "feature": mv.view(view).names_of(used)[each],
-            "class": np.tile(np.asarray(readings, dtype=object), len(used)),
-            "n_features": 1,
-            "frequency": (count / len(ordered))[each, 0],
-            "mean_weight": mean[order].ravel(),
-            "mean_raw_weight": raw[order].ravel(),
-            "sign_agreement": agreement[order].ravel(),
-            "folds": folds[each],
-        }
-    )
+    names = mv.view(view).names_of(used)[each]
+    folds = [";".join(map(str, row)) for row in (counts, *hits[each].tolist())]
+    frequencies = (count / len(ordered))[each, 0]
+    return {
+        "view": view,
+        "feature": np.array(["*", *names], dtype=object),
+        "class": np.array(["*", *np.tile(np.asarray(readings, dtype=object), len(used))], object),
+        "n_features": np.r_[width, np.ones(len(each), dtype=int)],
+        "frequency": np.r_[np.mean(counts) / width, frequencies],
+        "mean_weight": np.r_[np.nan, mean[order].ravel()],
+        "mean_raw_weight": np.r_[np.nan, raw[order].ravel()],
+        "sign_agreement": np.r_[np.nan, agreement[order].ravel()],
+        "folds": np.array(folds, dtype=object),
+    }
 
 
 def percent_selected(selection: pd.DataFrame) -> pd.DataFrame:
@@ -270,8 +266,8 @@ def stability_of(
             for f in ordered
         ]
         total = sum(n_features[v] for v in views)
-        index_rows.append((model, "*", *_index(joined, total, level)))
-        index_rows += [(model, v, *_index(sets[v], n_features[v], level)) for v in views]
+        index_rows.append((model, "*", *nogueira(joined, total, level)))
+        index_rows += [(model, v, *nogueira(sets[v], n_features[v], level)) for v in views]
     columns = ["model", "view", "stability", "error", "low", "high"]
     features = selection[selection["feature"] != "*"].drop(columns=["n_features", "folds"])
     return Stability(
@@ -279,14 +275,6 @@ def stability_of(
         features=features.reset_index(drop=True),
         views=_mean_shares(view_shares(fits), n_features),
     )
-
-
-def _index(sets: list[np.ndarray], width: int, level: float) -> tuple[float, float, float, float]:
-    if len(sets) < 2:
-        return math.nan, math.nan, math.nan, math.nan
-    # Positions among the columns that some fold selects: reference levels are columns, too.
-    used = np.unique(np.concatenate(sets))
-    return nogueira([np.searchsorted(used, s) for s in sets], max(width, len(used)), level)
 
 
 def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
@@ -342,21 +330,19 @@ def feature_correlations(data: MultiView, features: Sequence[tuple[str, str]]) -
 
     Shapes: features (view, feature).
     """
-    columns = []
+    values: dict[tuple[str, str], np.ndarray] = {}
     for view in dict.fromkeys(view for view, _ in features):
         if view not in data.view_names:
             raise InputError(f"There is no view {view!r} in the data, only {data.view_names}.")
         names = [feature for v, feature in features if v == view]
-        index = pd.Index(data.view(view).feature_names.astype(str))
-        at = index.get_indexer(pd.Index(names))
+        at = pd.Index(data.view(view).feature_names.astype(str)).get_indexer(pd.Index(names))
         if (at < 0).any():
             unknown = names[int(np.flatnonzero(at < 0)[0])]
             raise InputError(f"View {view!r} has no feature {unknown!r}.")
         cells = data.view(view).read(at).astype(float)
-        columns += list(zip([(view, name) for name in names], cells.T, strict=True))
-    values = dict(columns)
-    made = pd.DataFrame({i: values[pair] for i, pair in enumerate(features)})
-    matrix = made.corr(min_periods=LEAST).to_numpy() if len(features) else np.zeros((0, 0))
+        values |= {(view, name): column for name, column in zip(names, cells.T, strict=True)}
+    frame = pd.DataFrame({i: values[pair] for i, pair in enumerate(features)})
+    matrix = frame.corr(min_periods=LEAST).to_numpy() if len(features) else np.zeros((0, 0))
     rows = [
         (*a, *b, float(matrix[i, j]))
         for i, a in enumerate(features)

@@ -13,7 +13,6 @@ from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.jobs import OuterFit
 from baldur.evaluation.metric_table import corrected_t_test
-from baldur.evaluation.metrics import Predicted, score
 from baldur.evaluation.models import Model
 from baldur.evaluation.selected_features import view_shares
 from baldur.evaluation.view_differences import ViewComparison, compare_view_sets, view_comparisons
@@ -58,8 +57,8 @@ class AddedValue:
     >>> sim = make_multiview(80, {"clinical": 3, "genes": 20}, random_state=0)
     >>> result = nested_cv({"Ridge logistic": {"C": [0.1]}}, sim.data, sim.target, outer=2, inner=2,
     ...                    baseline_views=["clinical"])
-    >>> found = result.added_value()
-    >>> found.baseline, found.table["question"].unique().tolist()
+    >>> added = result.added_value()
+    >>> added.baseline, added.table["question"].unique().tolist()
     (('clinical',), ['baseline', 'all', 'alone', 'added', 'beyond the others'])
     """
 
@@ -119,8 +118,7 @@ def added_value_of(
     possible, missing = check_view_sets(comparison, fits, base, model)
     if not possible:
         raise InputError(missing)
-    whole = _model_with_all_views(comparison, model)
-    rows, _ = _view_set_rows(comparison, fits, whole)
+    whole, rows, _ = _view_set_rows(comparison, fits, model)
     place = pd.Index(data.sample_ids.astype(str))
     people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
     present = {view: data.view(view).present[people] for view in data.view_names}
@@ -144,10 +142,9 @@ def check_view_sets(
     model: str | None = None,
 ) -> tuple[bool, str]:
     """Say whether any two view sets of a model can be compared, and what is missing."""
-    whole = _model_with_all_views(comparison, model)
-    rows, failed = _view_set_rows(comparison, finished, whole)
+    whole, rows, failed = _view_set_rows(comparison, finished, model)
     nobody = {view: np.zeros(0, dtype=bool) for view in comparison.data.view_names}
-    possible = any(one.reference for one in view_comparisons(rows, baseline, nobody))
+    possible = any(views.reference for views in view_comparisons(rows, baseline, nobody))
     why = f"because these models failed: {some(failed)}" if failed else ""
     if possible:
         return True, f"Some comparisons of view sets are missing, {why}." if failed else ""
@@ -157,27 +154,18 @@ def check_view_sets(
     return False, f"{nothing}; run nested_cv with baseline_views={list(baseline)}."
 
 
-def _model_with_all_views(comparison: Comparison, model: str | None) -> Model:
-    if model is None:
-        return model_for_added_value(comparison.models)
-    return comparison.model(model)
-
-
 def _view_set_rows(
-    comparison: Comparison, finished: Collection[str], whole: Model
-) -> tuple[dict[tuple[str, ...], str], list[str]]:
-    """Return the row of every view set of a model, and the rows that did not finish."""
-    data = comparison.data
+    comparison: Comparison, finished: Collection[str], name: str | None
+) -> tuple[Model, dict[tuple[str, ...], str], list[str]]:
+    """Return the model with all views, the row of each of its view sets, and those that failed."""
+    models, data = comparison.models, comparison.data
+    whole = model_for_added_value(models) if name is None else comparison.model(name)
+    alike = [model for model in models if same_model(model, whole, data)]
     rows: dict[tuple[str, ...], str] = {}
-    failed = []
-    for model in comparison.models:
-        if not same_model(model, whole, data):
-            continue
+    for model in alike:
         if model.name in finished:
             rows.setdefault(model.views or tuple(data.view_names), model.name)
-        else:
-            failed.append(model.name)
-    return rows, failed
+    return whole, rows, [model.name for model in alike if model.name not in finished]
 
 
 def _fold_test(
@@ -188,12 +176,8 @@ def _fold_test(
     ratio = float(np.mean([len(f.test) / len(f.train) for f in comparison.folds]))
 
     def scores(name: str, metric: str, chosen: np.ndarray) -> np.ndarray:
-        values = []
-        for f in fits[name]:
-            predicted = Predicted(y[f.test], f.label, f.proba, f.margin, comparison.n_classes)
-            at = chosen[f.test]
-            values.append(score(metric, predicted.take(at)) if at.any() else np.nan)
-        return np.array(values, dtype=float)
+        n_classes = comparison.n_classes
+        return np.array([f.score(metric, y, n_classes, chosen) for f in fits[name]], dtype=float)
 
     def p_value(views: ViewComparison, metric: str) -> float:
         chosen = np.zeros(len(y), dtype=bool)

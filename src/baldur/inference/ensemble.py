@@ -6,8 +6,9 @@ and moments of rows. Posteriors are computed again from these where a later step
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -28,7 +29,7 @@ from baldur.inference.predictive import calibrated_moments, mixture, shrinkage
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, residual, shared_precision
+from baldur.model.likelihood import Likelihood, residual
 from baldur.model.posterior import FeaturePosterior, leading_squares
 
 SCREENED = MappingProxyType({"screened_10": 10, "screened_30": 30, "screened_100": 100})
@@ -51,10 +52,7 @@ class Ensemble:
     """
 
     batch: FoldBatch
-    names: list[str]
-    points: list[ScalePoint]  # without designs and solutions
-    member_of: IntArray  # (J,); the member of each point
-    weights: Array  # (J, F, C); sums to one over the points of each member
+    members: dict[str, Member]
     mean: Array  # mean, var: (J, F, C, n); moments of eta on the training rows, without noise
     var: Array
     parts: Array  # (J, F, M, C, n); each view's part of the mean
@@ -62,7 +60,13 @@ class Ensemble:
     held_var: Array
     base_logit: Array  # (F, C); the linear predictor of a model without features
     base_variance: Array  # (F, C); its noise
-    members: dict[str, Member]  # with what each learned
+
+    def __post_init__(self) -> None:
+        members = self.members.values()
+        self.names = list(self.members)
+        self.points = [point for member in members for point in member.points]
+        self.member_of = np.repeat(np.arange(len(members)), [len(m.points) for m in members])
+        self.weights = np.concatenate([m.weights for m in members])  # (J, F, C)
 
     def member_moments(self) -> tuple[Array, Array]:
         """Return held-out mean and variance under each member, each (F, p, K, C)."""
@@ -190,37 +194,31 @@ def held_moments(q: WeightPosterior, absent: Array | None) -> tuple[Array, Array
 
 
 def fit_ensemble(
-    batch: FoldBatch,
-    *,
-    members: Sequence[str] = MEMBERS,
-    max_iter: int = 200,
+    batch: FoldBatch, *, members: Sequence[str] = MEMBERS, max_iter: int = 200
 ) -> Ensemble:
     """Fit every member on the training rows of each fold."""
     data, designs = batch.data, Designs.of(batch)
     likelihood, absent = batch.likelihood(), batch.absent()
-    shared = shared_precision(likelihood)
+    several = data.logistic and likelihood.n_outputs > 1
+    outputs = replace(likelihood, shared=several)
+
+    def fit(member: Callable[..., Member], start: Member | None) -> tuple[Member, Member]:
+        """Fit several labels first with site precisions that they share; return both fits."""
+        first = member(outputs, start=start, max_iter=max_iter)
+        last = member(likelihood, start=first, max_iter=max_iter) if several else first
+        return first, last
+
     fitted: dict[str, Member] = {}
     slab: Member | None = None
     for name in ("spike_slab", "spike_slab_wide"):
-        if name not in members and "spike_slab_wide" not in members:
-            continue
-        for outputs in (likelihood,) if shared is None else (shared, likelihood):
-            fitted[name] = fit_spike_slab(
-                designs.candidates,
-                absent,
-                data.n_features,
-                outputs,
-                wide=name == "spike_slab_wide",
-                start=slab if outputs is not likelihood or shared is None else fitted[name],
-                max_iter=max_iter,
-            )
-            if outputs is shared or shared is None:
-                slab = fitted[name]
+        if name in members or "spike_slab_wide" in members:
+            wide = name == "spike_slab_wide"
+            arguments = designs.candidates, absent, data.n_features
+            slab, fitted[name] = fit(partial(fit_spike_slab, *arguments, wide=wide), slab)
     if "spike_slab" not in members:
         fitted.pop("spike_slab", None)
-    outputs = likelihood if shared is None else shared
     if "per_view" in members and data.n_views > 1:
-        fitted["per_view"] = _fit_per_view(designs.dense, absent, outputs, likelihood, max_iter)
+        fitted["per_view"] = fit(partial(fit_per_view, designs.dense, absent), None)[1]
     if "pooled" in members:
         fitted["pooled"] = fit_pooled(designs.dense, absent, outputs)
     elif "per_view" in members and data.n_views == 1:
@@ -238,20 +236,6 @@ def fit_ensemble(
     return _summarise(batch, likelihood, fitted)
 
 
-def _fit_per_view(
-    design: Design,
-    absent: Array | None,
-    outputs: Likelihood,
-    likelihood: Likelihood,
-    max_iter: int,
-) -> Member:
-    """Fit one variance per view; of several outputs first with site precisions that they share."""
-    if outputs is likelihood:
-        return fit_per_view(design, absent, likelihood, max_iter=max_iter)
-    first = fit_per_view(design, absent, outputs, max_iter=max_iter)
-    return fit_per_view(design, absent, likelihood, max_iter=max_iter, start=first)
-
-
 def _screened_sizes(members: Sequence[str], n_features: int, *, alone: bool) -> dict[str, int]:
     """Return the screened members to fit, and their numbers of features.
 
@@ -267,53 +251,32 @@ def _summarise(batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Membe
     """Compute the moments of every point, and release the memory of its posterior."""
     F, C, n = likelihood.weight.shape
     p, M = batch.held.shape[1], batch.data.n_views
-    points: list[ScalePoint] = []
-    member_of, weights = [], []
-    summaries: list[tuple[Array, ...]] = []
+    shapes = {
+        "mean": (F, C, n), "var": (F, C, n), "parts": (F, M, C, n),
+        "held_mean": (F, C, p), "held_var": (F, C, p),
+    }  # fmt: skip
+    points = [point for member in fitted.values() for point in member.points]
+    moments = {name: np.zeros((len(points), *shape)) for name, shape in shapes.items()}
+    moments["held_var"] += 1.0
     held_absent = batch.held_absent()
-    for k, member in enumerate(fitted.values()):
-        for point, weight in zip(member.points, member.weights, strict=True):
-            q, folds = point.q.with_own_precision(), point.folds
-            summary = (
-                np.zeros((F, C, n)),
-                np.zeros((F, C, n)),
-                np.zeros((F, M, C, n)),
-                np.zeros((F, C, p)),
-                np.ones((F, C, p)),
-            )
+    for j, point in enumerate(points):
+        q, folds = point.q.with_own_precision(), point.folds
+        moments["mean"][j, folds], moments["var"][j, folds] = q.moments()
+        moments["parts"][j, folds] = q.design.parts(q.solution, q.s)
+        if p:
             lacking = None if held_absent is None else held_absent[folds]
-            found = (
-                *q.moments(),
-                q.design.parts(q.solution, q.s),
-                *(held_moments(q, lacking) if p else ()),
-            )
-            for whole, part in zip(summary, found, strict=False):
-                whole[folds] = part
-            summaries.append(summary)
-            points.append(replace(point, q=q.stored()))
-            member_of.append(k)
-            weights.append(weight)
-            point.q = point.q.stored()
-    mean, var, parts, held_mean, held_var = (
-        np.stack(each) for each in zip(*summaries, strict=True)
-    )
-    level = likelihood.base_logit()
-    flat = np.broadcast_to(level[..., None], (F, C, n))
+            held_mean, held_var = held_moments(q, lacking)
+            moments["held_mean"][j, folds], moments["held_var"][j, folds] = held_mean, held_var
+        point.q = q.stored()
+    base = likelihood.base_logit()
+    flat = np.broadcast_to(base[..., None], (F, C, n))
     noise = likelihood.noise_at(flat, np.zeros((F, C, n)))
     return Ensemble(
         batch,
-        list(fitted),
-        points,
-        np.array(member_of),
-        np.stack(weights),
-        mean,
-        var,
-        parts,
-        held_mean,
-        held_var,
-        level,
-        noise_variance(noise, (F, C)),
         fitted,
+        **moments,
+        base_logit=base,
+        base_variance=noise_variance(noise, (F, C)),
     )
 
 

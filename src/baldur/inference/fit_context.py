@@ -23,9 +23,17 @@ from baldur.inference.ensemble import (
 )
 from baldur.inference.inner_folds import EnsembleData, Fold, FoldBatch, Problem, folds_at_once
 from baldur.inference.predictive import Task
-from baldur.inference.selection import Scores, mean_losses, score_submodels
+from baldur.inference.selection import (
+    INTERVAL,
+    Scores,
+    accuracy_interval,
+    mean_losses,
+    paired_gap,
+    score_submodels,
+    select_smallest,
+)
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
-from baldur.inference.submodel_path import SubmodelPath, make_path
+from baldur.inference.submodel_path import Entering, SubmodelPath, make_path
 
 Watcher = Callable[[dict[str, Any]], None]
 
@@ -48,6 +56,8 @@ class FitContext:
     without: Stacking  # for each fold, learned without its held-out rows
     held_whole: list[tuple[Array, Array]]  # held-out moments of the ensemble in each batch
     whole: tuple[Array, Array]  # the same side by side, without padding, (R, C)
+    losses: Array  # (N,); held-out losses of the ensemble
+    allowed = 0.0  # how much larger the loss of a submodel may be
 
     def __init__(
         self,
@@ -64,6 +74,7 @@ class FitContext:
         self.task: Task = problem.task
         self.T = problem.T
         self.weight = problem.weight / problem.weight.mean()
+        self.n_factors = self.T.shape[1]  # latent factors behind the outputs
         M = len(problem.views)
         self.view_counts = [n for n in VIEW_COUNTS if n < M] + [M]
         nobody = np.zeros(0, dtype=np.intp)
@@ -153,20 +164,69 @@ class FitContext:
         mean, var = self.gather([(m[None], v[None]) for m, v in self.held_whole])
         self.whole = mean[0], var[0]
         scores = self.score(found)
+        self.losses = scores.losses[-1]
         self.tell("submodels with fewer views are scored", 0.85)
         return scores
+
+    def select(self, losses: Array) -> int:
+        """Return the place of the smallest submodel that is about as good as the best.
+
+        Shapes: losses (K, N).
+        """
+        return select_smallest(losses, self.losses, self.allowed, self.weight)[0]
+
+    def records(
+        self,
+        kind: str,
+        n_views: Sequence[int],
+        n_features: Sequence[int],
+        scores: Scores,
+        enters: Sequence[Entering],
+    ) -> list[dict[str, Any]]:
+        """Return the records of the submodels of one kind, from small to large."""
+        records: list[dict[str, Any]] = []
+        largest = len(scores.losses) - 1
+        name = "r2" if self.task == "regression" else "auc"
+        for place, loss in enumerate(scores.losses):
+            gap = paired_gap(loss, self.losses, self.weight)
+            own = paired_gap(loss, np.zeros(len(loss)), self.weight)
+            accuracy = float(scores.accuracy[place])
+            error = float(scores.accuracy_error[place])
+            low, high = accuracy_interval(accuracy, error, self.task)
+            records.append(
+                {
+                    "step": kind,
+                    "n_views": int(n_views[place]),
+                    "n_features": int(n_features[place]),
+                    "loss": float(loss @ self.weight / self.weight.sum()),
+                    "loss_difference": gap.mean,
+                    "standard_error": gap.error,
+                    "upper": gap.upper,
+                    "candidate": kind != "nothing"
+                    and (place == largest or gap.upper <= self.allowed),
+                    "selected": False,
+                    "loss_lower": own.mean - INTERVAL * own.error,
+                    "loss_upper": own.mean + INTERVAL * own.error,
+                    name: accuracy,
+                    f"{name}_lower": low,
+                    f"{name}_upper": high,
+                    "enters": enters[place],
+                }
+            )
+        return records
 
     def first_views(self, n_views: int) -> Mask:
         """Return which views the first ones on all rows are, (M,)."""
         return first_views(self.full.view_order(), n_views)[0]
 
-    def paths_of_size(self, size: int, most: IntArray) -> tuple[SubmodelPath, list[SubmodelPath]]:
-        """Return paths of so many columns over all views, on all rows and in every batch of folds.
+    def paths(
+        self, n_views: int, size: int, most: IntArray | None = None
+    ) -> tuple[SubmodelPath, list[SubmodelPath]]:
+        """Return submodel paths of so many columns, on all rows and in every batch of folds.
 
         `most` (M,) is the largest number of features of each view.
         """
-        M = len(self.problem.views)
-        return self.full_path(M, size, most), self.fold_paths(M, size, most)
+        return self.full_path(n_views, size, most), self.fold_paths(n_views, size, most)
 
     def full_path(self, n_views: int, size: int, most: IntArray | None = None) -> SubmodelPath:
         """Return the submodel path on all rows."""
@@ -217,34 +277,29 @@ class FitContext:
         shares = self.stacking.shares[0]
         pairs = zip(shares, self.full.members.values(), strict=True)
         found = [(w, m.spike_slab) for w, m in pairs if m.spike_slab is not None]
-        if not found:
-            return self._included()
-        total = sum(w for w, _ in found)
-        rho = sum(w / total * learned.rho[0] for w, learned in found)
-        parts = np.split(np.asarray(rho), np.cumsum([len(i) for i in self.index])[:-1])
-        inclusion = [np.zeros(D) for D in self.problem.widths]
-        for full, columns, part in zip(inclusion, self.index, parts, strict=True):
-            full[columns] = part
-        return inclusion
-
-    def _included(self) -> list[Array]:
-        """Return the stacking weight of the members that have each feature, per view."""
-        ensemble = self.full
-        found = [np.zeros(D) for D in self.problem.widths]
-        edges = np.cumsum([len(columns) for columns in self.index])[:-1]
-        for k, weight in enumerate(self.stacking.shares[0]):
-            point = ensemble.points[int(np.flatnonzero(ensemble.member_of == k)[0])]
+        if found:
+            total = sum(w for w, _ in found)
+            rho = sum(w / total * learned.rho[0] for w, learned in found)
+            return self._in_views(np.asarray(rho))
+        included = [np.zeros(D) for D in self.problem.widths]
+        for k, weight in enumerate(shares):
+            point = self.full.points[int(np.flatnonzero(self.full.member_of == k)[0])]
+            has = [np.ones(D) for D in self.problem.widths]
             if point.selects:
                 s = point.q.s
                 if point.columns is not None:
                     s = over_candidates(s, point.columns, sum(map(len, self.index)))
-                has = np.split(s[0].any(axis=0), edges)
-                for full, columns, part in zip(found, self.index, has, strict=True):
-                    full[columns] += weight * part
-            else:
-                for full in found:
-                    full += weight
-        return [np.minimum(full, 1.0) for full in found]
+                has = self._in_views(s[0].any(axis=0))
+            included = [full + weight * part for full, part in zip(included, has, strict=True)]
+        return [np.minimum(full, 1.0) for full in included]
+
+    def _in_views(self, values: Array) -> list[Array]:
+        """Return values of the candidates (L,) as those of all columns of each view, else 0."""
+        found = [np.zeros(D) for D in self.problem.widths]
+        parts = np.split(values, np.cumsum([len(columns) for columns in self.index])[:-1])
+        for full, columns, part in zip(found, self.index, parts, strict=True):
+            full[columns] = part
+        return found
 
     def release(self) -> None:
         """Free the ensembles, which submodels of a path that is made do not need."""

@@ -134,7 +134,7 @@ class EnsembleData:
     T: Array  # T, weight: (C, N); outputs and how much each row counts
     weight: Array
     logistic: bool  # whether outputs are labels
-    always: Mask | None = None  # (U,); columns that every submodel has, or None
+    always: Mask  # (U,); columns that every submodel has
     costs: EntryCosts | None = None  # of the U columns, or None
 
     @property
@@ -184,13 +184,9 @@ class FoldBatch:
         """Return the view of each candidate, (F, L); the number of views for padding."""
         return np.where(self.used > 0, self.data.owner[self.candidates], self.data.n_views)
 
-    def always(self) -> Mask | None:
-        """Return which candidates every submodel has, (F, L), or None."""
-        return (
-            None
-            if self.data.always is None
-            else self.data.always[self.candidates] & (self.used > 0)
-        )
+    def always(self) -> Mask:
+        """Return which candidates every submodel has, (F, L)."""
+        return self.data.always[self.candidates] & (self.used > 0)
 
     def costs(self) -> EntryCosts | None:
         """Return what the candidates cost, (F, L), or None."""
@@ -251,6 +247,7 @@ def gather_data(
 ) -> tuple[EnsembleData, list[IntArray]]:
     """Return the data that all folds share, and the indices of each fold's candidates in it."""
     M = len(problem.views)
+    always = [np.zeros(0, dtype=np.intp)] * M if always is None else always
     union = [np.unique(np.concatenate([index[m] for index in chosen])) for m in range(M)]
     edges = np.concatenate([[0], np.cumsum([len(columns) for columns in union])])
     places = [
@@ -272,9 +269,7 @@ def gather_data(
         np.ascontiguousarray(problem.T.T),
         weight,
         problem.task != "regression",
-        None
-        if always is None
-        else np.concatenate([np.isin(own, more) for own, more in zip(union, always, strict=True)]),
+        np.concatenate([np.isin(own, more) for own, more in zip(union, always, strict=True)]),
         None
         if problem.costs is None
         else problem.costs.take(
@@ -346,8 +341,8 @@ class Problem:
         owner = np.repeat(np.arange(len(self.widths)), self.widths)
         numbers = self.group_numbers([np.arange(D) for D in self.widths])
         every = np.arange(len(owner))
-        along = self.costs.along(every, owner, every if numbers is None else numbers)
-        return float(along[-1])
+        payments = self.costs.payments(every, owner, every if numbers is None else numbers)
+        return float(np.cumsum(sum(payments))[-1])
 
     def group_numbers(self, index: Index) -> IntArray | None:
         """Return one number for each of some columns, those of all views side by side, (L,).

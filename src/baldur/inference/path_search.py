@@ -25,8 +25,8 @@ Shapes: F folds, C outputs, n training rows, L candidate columns, K features of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -49,10 +49,11 @@ class Basis:
 
     order: IntArray  # (F, K); columns, first to last; shorter paths repeat column 0
     length: IntArray  # (F,); features of each path
-    forms: Array  # (F, C, n, K + 1); ; u = forms^T eta + e w_S, the intercept first
-    e: Array  # (F, C, K)
     R_inverse: Array  # (F, C, K + 1, K + 1); upper triangles
     ends: list[IntArray]  # rising numbers of features at which no group is cut
+    # For the projection: u = forms^T eta + e w_S, the intercept first
+    forms: Any = None  # (F, C, n, K + 1)
+    e: Any = None  # (F, C, K)
 
     def whole_groups(self, fold: int, size: int) -> int:
         """Return the smallest number of features from `size` on that does not divide a group."""
@@ -116,8 +117,13 @@ def search(
     Shapes: X (F, n, L), H (F, C, n), eta, w (F, C, n), allowed (F, L), count (F,), groups (F, L),
     always (F, L), owner (F, L), most (M,).
     """
-    F, n, _ = X.shape
+    F, n, L = X.shape
     C = H.shape[1]
+    by_view = most is not None or costs is not None
+    groups = np.tile(np.arange(L), (F, 1)) if groups is None else groups
+    always = np.zeros((F, L), dtype=bool) if always is None else always
+    owner = np.zeros((F, L), dtype=np.intp) if owner is None else owner
+    most = np.full(int(owner.max(initial=0)) + 1, L) if most is None else most
     a = correlation_noise(X, H.mean(axis=1), allowed)
     total = H.sum(axis=-1)
     centre = np.matmul(H, X) / total[..., None]  # (F, C, L)
@@ -127,42 +133,41 @@ def search(
     weighted = H * eta
     agree = share * (np.matmul(weighted, X) - weighted.sum(axis=-1)[..., None] * centre)
     agree += a[:, None, None] * left * w
-    by_view = None if most is None and costs is None else owner
-    chosen, used = _most_promising(agree, left, w, groups, allowed, always, by_view)
-    narrow = X.shape[2] > chosen.shape[1]
-    cells = np.take_along_axis(X, chosen[:, None, :], axis=2) if narrow else X
-    here = (lambda v: np.take_along_axis(v, chosen[:, None, :], axis=2)) if narrow else np.asarray
-    own = None if groups is None else np.take_along_axis(groups, chosen, axis=1)
-    ahead = None if always is None else np.take_along_axis(always, chosen, axis=1)
-    views = None if owner is None else np.take_along_axis(owner, chosen, axis=1)
-    order_by = None
-    if costs is not None and views is not None:
-        order_by = _cost_order(
-            EntryCosts(costs.views, np.take_along_axis(costs.columns, chosen, axis=1)),
-            *(cells, H, eta, here(w) * used[:, None], here(left), here(centre), a, views),
-        )
-    per_fold = 8 * (n * cells.shape[2] + C * cells.shape[2] * min(size, n))
+    chosen, used = _most_promising(
+        agree, left, w, groups, allowed, always, owner if by_view else None
+    )
+
+    def here(values: Any) -> Any:
+        at = chosen if values.ndim == 2 else chosen[:, None]
+        return np.take_along_axis(values, at, axis=-1)
+
+    searched: tuple[Any, ...] = (
+        X if chosen.shape[1] == L else here(X),
+        H,
+        here(agree),
+        here(left) * used[:, None],
+        here(centre),
+        a,
+        count,
+        *(here(part) for part in (groups, always, owner)),
+    )
+    per_fold = 8 * (n * chosen.shape[1] + C * chosen.shape[1] * min(size, n))
     step = max(1, SEARCH_BYTES // per_fold)
     orders: list[list[int]] = []
     ends: list[list[int]] = []
     triangles: list[Array] = []
     for start in range(0, F, step):
         at = slice(start, start + step)
-        found = _pivots(
-            cells[at],
-            H[at],
-            here(agree)[at],
-            here(left)[at] * used[at][:, None],
-            here(centre)[at],
-            a[at],
-            size,
-            count[at],
-            None if own is None else own[at],
-            None if ahead is None else ahead[at],
-            None if views is None else views[at],
-            most,
-            None if order_by is None else order_by(at),
-        )
+        part = [values[at] for values in searched]
+        order_by = None
+        if costs is not None:
+            prices = EntryCosts(costs.views, here(costs.columns)[at])
+            cells, rows, _, variance, mean, noise, *_, views = part
+            weights = (here(w) * used[:, None])[at]
+            order_by = CostOrder(
+                prices, views, cells, rows, eta[at], weights, variance, mean, noise
+            )
+        found = _pivots(size, most, order_by, *part)
         orders += found[0]
         ends += found[1]
         triangles += found[2]
@@ -173,9 +178,9 @@ def _most_promising(
     agree: Array,
     left: Array,
     w: Array,
-    groups: IntArray | None,
+    groups: IntArray,
     allowed: Array,
-    always: Mask | None,
+    always: Mask,
     owner: IntArray | None,
 ) -> tuple[IntArray, Array]:
     """Return the columns that are searched, (F, K), ascending, and 1 where they are not padding.
@@ -199,41 +204,35 @@ def _most_promising(
             here = np.zeros((F, L), dtype=bool)
             np.put_along_axis(here, best, True, axis=1)
             mask |= here & np.asarray(owner == m)
-    if always is not None:
-        mask |= always
+    mask |= always
     mask &= allowed > 0
-    if groups is not None:
-        for f in range(F):
-            mask[f] |= np.isin(groups[f], groups[f][mask[f]]) & (allowed[f] > 0)
+    for f in range(F):
+        mask[f] |= np.isin(groups[f], groups[f][mask[f]]) & (allowed[f] > 0)
     count = mask.sum(axis=1)
     chosen = np.argsort(~mask, axis=1, kind="stable")[:, : max(int(count.max()), 1)]
     return chosen, (np.arange(chosen.shape[1]) < count[:, None]).astype(float)
 
 
 def _pivots(
+    size: int,
+    most: IntArray,
+    order_by: CostOrder | None,
     X: Array,
     H: Array,
     agree: Array,
     left: Array,
     centre: Array,
     a: Array,
-    size: int,
     count: Array,
-    groups: IntArray | None,
-    always: Mask | None,
-    owner: IntArray | None,
-    most: IntArray | None,
-    order_by: CostOrder | None,
+    groups: IntArray,
+    always: Mask,
+    owner: IntArray,
 ) -> tuple[list[list[int]], list[list[int]], list[Array]]:
     """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L)."""
     F, _, L = X.shape
     C = H.shape[1]
     agree, left = agree.copy(), left.copy()
-    numbers = np.tile(np.arange(L), (F, 1)) if groups is None else groups
-    members = np.ones((F, L), dtype=int)
-    if groups is not None:
-        for f in range(F):
-            members[f] = np.bincount(numbers[f], minlength=1)[numbers[f]]
+    members = np.stack([np.bincount(numbers)[numbers] for numbers in groups])
     longest = np.clip(np.minimum(L, count.astype(int) - 2), 0, None)
     wanted = np.minimum(size, longest)
     length = int(np.minimum(wanted + members.max(axis=1) - 1, longest).max())
@@ -247,7 +246,7 @@ def _pivots(
     going = np.ones(F, dtype=bool)
     share = (1.0 - a)[:, None, None]
     each, outputs = np.arange(F), np.arange(C)[None, :]
-    room = None if most is None else np.tile(np.append(most, 0), (F, 1))
+    room = np.tile(np.append(most, 0), (F, 1))  # the last entry is for padding
     for k in range(length + 1):
         usable &= np.asarray((left > COLLINEAR * diagonal).all(axis=1))
         waiting &= usable
@@ -257,29 +256,24 @@ def _pivots(
                 ends[f].append(k)
         going &= has | (wanted > k)
         free = np.where(has[:, None], waiting, usable & (members <= (longest - k)[:, None]))
-        if room is not None and owner is not None:
-            full = np.take_along_axis(room, owner, axis=1) <= 0
-            full &= ~waiting if always is None else ~(waiting | always)
-            free &= ~full
+        free &= (np.take_along_axis(room, owner, axis=1) > 0) | waiting | always
         open_agree = np.where(free[:, None], agree, 0.0)  # left of the others may be 0
         gain = np.where(free, (open_agree**2 / np.maximum(left, tiny)).sum(axis=1), -1.0)
-        if always is not None:  # they come first, even if they add nothing
-            early: Mask = np.asarray(free & always & ~has[:, None])
-            gain = np.where(
-                early.any(axis=1, keepdims=True), np.where(early, gain + tiny, -1.0), gain
-            )
+        # They come first, even if they add nothing.
+        early: Mask = np.asarray(free & always & ~has[:, None])
+        begins = early.any(axis=1, keepdims=True)
+        gain = np.where(begins, np.where(early, gain + tiny, -1.0), gain)
         score = gain
         if order_by is not None:
-            choose = ~has if always is None else ~has & ~early.any(axis=1)
-            score = np.where(choose[:, None], order_by.score(gain, open_agree), gain)
+            choose = ~has[:, None] & ~begins
+            score = np.where(choose, order_by.score(gain, open_agree), gain)
         best = score.argmax(axis=1)
         going &= has | (gain[each, best] > 0.0)
         if not going.any():
             break
-        if room is not None and owner is not None:
-            counts = going & ~has if always is None else going & ~has & ~always[each, best]
-            room[each[counts], owner[each, best][counts]] -= 1
-        waiting |= (numbers == numbers[each, best][:, None]) & going[:, None]
+        counts = going & ~has & ~always[each, best]
+        room[each[counts], owner[each, best][counts]] -= 1
+        waiting |= (groups == groups[each, best][:, None]) & going[:, None]
         waiting[each, best] = False
         x = H * np.take_along_axis(X, best[:, None, None], axis=2)[:, None, :, 0]  # (F, C, n)
         column = share * (np.matmul(x, X) - x.sum(axis=-1)[..., None] * centre)
@@ -300,41 +294,6 @@ def _pivots(
         for f in np.flatnonzero(going).tolist():
             orders[f].append(int(best[f]))
     return orders, ends, [rows[f] for f in range(F)]
-
-
-def _cost_order(
-    costs: EntryCosts,
-    X: Array,
-    H: Array,
-    eta: Array,
-    w: Array,
-    left: Array,
-    centre: Array,
-    a: Array,
-    owner: IntArray,
-) -> Callable[[slice], CostOrder]:
-    """Return a function that makes the order by cost of some of the folds.
-
-    Arguments as in `search`, for the searched columns (F, K) and w without padding.
-    """
-    M = len(costs.views)
-
-    def make(at: slice) -> CostOrder:
-        own = owner[at][:, None, None, :] == np.arange(M)[:, None]
-        free = (costs.columns[at] == 0)[:, None]
-        parts = own * (w[at] * free)[:, :, None, :]  # (F, C, M, K)
-        rows = np.matmul(parts, X[at].swapaxes(1, 2)[:, None])  # (F, C, M, n)
-        rows -= np.matmul(parts, centre[at][..., None])
-        share, noise = 1.0 - a[at, None, None], a[at, None, None]
-        variance = share * np.einsum("fcmn,fcn->fcm", rows**2, H[at])
-        variance += noise * np.einsum("fcmk,fck->fcm", parts**2, left[at])
-        middle = (H[at] * eta[at]).sum(axis=-1) / H[at].sum(axis=-1)
-        total = (1.0 - a[at]) * np.einsum("fcn,fcn->f", H[at], (eta[at] - middle[..., None]) ** 2)
-        total += a[at] * np.einsum("fck,fck->f", w[at] ** 2, left[at])
-        return CostOrder(EntryCosts(costs.views, costs.columns[at]), owner[at], parts, variance,
-                         total)  # fmt: skip
-
-    return make
 
 
 def _basis(
@@ -373,7 +332,7 @@ def _basis(
             centred = X[f][:, columns] - centre[f, c, columns]
             forms[f, c, :, 1 : k + 1] = (1.0 - a[f]) * H[f, c][:, None] * centred
     rising = [np.array(end, dtype=np.intp) for end in ends]
-    return Basis(order, length, forms, e, R_inverse, rising)
+    return Basis(order, length, R_inverse, rising, forms, e)
 
 
 WORTH = 0.01
@@ -393,19 +352,15 @@ class EntryCosts:
         """Return the costs of some columns."""
         return EntryCosts(self.views, self.columns[columns])
 
-    def along(self, order: IntArray, owner: IntArray, numbers: IntArray) -> Array:
-        """Return the cost so far after each column of a path, (K,).
+    def payments(
+        self, columns: IntArray, owner: IntArray, features: IntArray
+    ) -> tuple[Array, Array]:
+        """Return what is paid with each column of a path for its view and its feature, (K,).
 
-        Shapes: order (K,), owner, numbers (L,).
+        Shapes: columns, owner, features (K,).
         """
-        of_views, of_features = self.payments(order, owner, numbers)
-        return np.asarray(np.cumsum(of_views + of_features))
-
-    def payments(self, order: IntArray, owner: IntArray, numbers: IntArray) -> tuple[Array, Array]:
-        """Return what is paid with each column of a path for its view and its feature, (K,)."""
-        own = owner[order]
-        of_views = _first_places(own) * self.views[own]
-        return of_views, _first_places(numbers[order]) * self.columns[order]
+        of_views = _first_places(owner) * self.views[owner]
+        return of_views, _first_places(features) * self.columns[columns]
 
 
 def _first_places(values: IntArray) -> Mask:
@@ -418,18 +373,37 @@ def _first_places(values: IntArray) -> Mask:
 class CostOrder:
     """The order by gain per cost, in a search over several folds.
 
-    Shapes: costs (F, L), owner (F, L), parts (F, C, M, L), variance (F, C, M), total (F,).
+    Arguments as in `search`, for the searched columns (F, L), with weights w that are zero for
+    padding.
     """
 
     def __init__(
-        self, costs: EntryCosts, owner: IntArray, parts: Array, variance: Array, total: Array
+        self,
+        costs: EntryCosts,
+        owner: IntArray,
+        X: Array,
+        H: Array,
+        eta: Array,
+        w: Array,
+        left: Array,
+        centre: Array,
+        a: Array,
     ) -> None:
-        F = len(owner)
-        self.owner, self.parts, self.total = owner, parts, total
-        self.left, self.first = variance.copy(), variance
+        self.owner, self.own = owner, costs.columns
+        in_view = owner[:, None, None, :] == np.arange(len(costs.views))[:, None]
+        free = (costs.columns == 0)[:, None]
+        self.parts = in_view * (w * free)[:, :, None, :]  # (F, C, M, L)
+        rows = np.matmul(self.parts, X.swapaxes(1, 2)[:, None])  # (F, C, M, n)
+        rows -= np.matmul(self.parts, centre[..., None])
+        share, noise = 1.0 - a[:, None, None], a[:, None, None]
+        self.first = share * np.einsum("fcmn,fcn->fcm", rows**2, H)
+        self.first += noise * np.einsum("fcmk,fck->fcm", self.parts**2, left)
+        self.left = self.first.copy()
+        middle = (H * eta).sum(axis=-1) / H.sum(axis=-1)
+        self.total = (1.0 - a) * np.einsum("fcn,fcn->f", H, (eta - middle[..., None]) ** 2)
+        self.total += a * np.einsum("fck,fck->f", w**2, left)
         # The last entry is for padding, which costs nothing and never enters.
-        self.due = np.tile(np.append(costs.views, 0.0), (F, 1))
-        self.own = costs.columns
+        self.due = np.tile(np.append(costs.views, 0.0), (len(owner), 1))
 
     def score(self, gain: Array, agree: Array) -> Array:
         """Return scores (F, L) whose largest is the next column; below 0 for none.

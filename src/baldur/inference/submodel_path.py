@@ -19,11 +19,9 @@ Shapes: F folds, C outputs, n training rows, L candidate columns, K features of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -41,7 +39,6 @@ from baldur.inference.ensemble import (
 from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.path_search import Basis, search
 from baldur.inference.predictive import Task, mixture, pooled_weights
-from baldur.inference.selection import INTERVAL, Scores, accuracy_interval, paired_gap
 from baldur.inference.stacking import Stacking
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import logistic_rates
@@ -94,7 +91,6 @@ def make_path(
     allowed = np.take_along_axis(padded, owner, axis=1).astype(float)
     first, final = ensemble.first_weights(), ensemble.point_weights(stacking.shares)
     found = []
-    J = len(ensemble.points)
     mean, var = ensemble.mean, ensemble.var
     if not views.all():
         mean, var = mean.copy(), var.copy()
@@ -122,7 +118,6 @@ def make_path(
     if task != "regression":
         p = logistic_rates(eta, spread).rate
         H *= np.maximum(p * (1.0 - p), 1e-4)
-    groups = None if data.groups is None else data.groups[batch.candidates]
     basis = search(
         X,
         H,
@@ -131,17 +126,13 @@ def make_path(
         size,
         allowed=allowed,
         count=batch.count,
-        groups=groups,
+        groups=None if data.groups is None else data.groups[batch.candidates],
         always=batch.always(),
         owner=owner,
         most=most,
         costs=batch.costs(),
     )
-    projection = _Projection(basis, X, J)
-    for j, folds, q, s, columns in found:
-        if final[j, folds].any():
-            projection.add(j, folds, q, s, columns, final[j, folds])
-    mean, cov = projection.pooled(final, ensemble.base_logit, stacking)
+    mean, cov = _project(basis, X, found, final, ensemble.base_logit, stacking)
     return SubmodelPath(basis, mean, cov, noise)
 
 
@@ -157,97 +148,79 @@ def _linear_forms(X1: Array, at: IntArray, forms: Array, e: Array) -> Array:
     return np.asarray(found)
 
 
-class _Projection:
-    """u = forms^T eta + e w_S of all Gaussians of the ensemble, pooled, and then z = R^-T u.
+def _project(
+    basis: Basis,
+    X: Array,
+    gaussians: Sequence[tuple[int, IntArray, WeightPosterior, Array, IntArray | None]],
+    weights: Array,
+    base_logit: Array,
+    stacking: Stacking,
+) -> tuple[Array, Array]:
+    """Return mean (F, C, K + 1) and covariance of z under the stacked ensemble.
 
-    Under the sample solver, with K the kernel and E = X_S diag(s e) for the features of the path,
+    From u = forms^T eta + e w_S of all Gaussians, pooled, z = R^-T u. Under the sample solver, with
+    K the kernel and E = X_S diag(s e) for the features of the path,
 
         <u>   = (K forms + E)^T alpha
         Cov u = forms^T K forms + forms^T E + E^T forms + diag(e^2 s) - |half (K forms + E)|^2
 
     The first four terms are linear in K and s, so they are computed once, for their pooled values.
+    Each Gaussian comes with its number, its folds (P,), variances (P, C, L) of all candidates, and
+    the candidates (P, K) that it is about, or None for all.
+
+    Shapes: X (F, n, L), weights (J, F, C), base_logit (F, C).
     """
-
-    def __init__(self, basis: Basis, X: Array, J: int) -> None:
-        self.basis, self.X = basis, X
-        F, C, _, K1 = basis.forms.shape
-        self.cells = np.take_along_axis(X, basis.order[:, None, :], axis=2)
-        self.means = np.zeros((J, F, C, K1))
-        self.cov = np.zeros((F, C, K1, K1))
-        self.kernel: Array | None = None  # where the sample solver was used
-        self.s = np.zeros((F, C, K1 - 1))
-
-    @cached_property
-    def linear(self) -> Array:
-        """What u is in the weights of all candidates, intercept first, (F, C, 1 + L, K + 1)."""
-        return _linear_forms(with_ones(self.X), self.basis.order, self.basis.forms, self.basis.e)
-
-    def _linear_in(self, q: WeightPosterior, folds: IntArray, columns: IntArray | None) -> Array:
-        """Return what u is in the weights of q, which is about some candidates (P, K) or all."""
-        if columns is None:
-            return self.linear[folds]
-        basis = self.basis
-        places = np.full((len(folds), self.X.shape[2]), -1)
-        np.put_along_axis(places, columns, np.arange(columns.shape[1])[None], axis=1)
-        at = np.take_along_axis(places, basis.order[folds], axis=1)
-        return _linear_forms(q.design.X1, at, basis.forms[folds], basis.e[folds])
-
-    def add(
-        self,
-        j: int,
-        folds: IntArray,
-        q: WeightPosterior,
-        s: Array,
-        columns: IntArray | None,
-        weight: Array,
-    ) -> None:
-        """Add one Gaussian with weights (P, C).
-
-        s (P, C, L) are variances of all candidates, `columns` (P, K) those that q is about, or None
-        for all.
-        """
-        basis, solution = self.basis, q.solution
-        forms, e, order = basis.forms[folds], basis.e[folds], basis.order[folds]
-        w = weight[..., None, None]
+    forms, e, order = basis.forms, basis.e, basis.order
+    F, C, _, K1 = forms.shape
+    cells = np.take_along_axis(X, order[:, None, :], axis=2)
+    means, cov = np.zeros((len(weights), F, C, K1)), np.zeros((F, C, K1, K1))
+    every: Array | None = None  # what u is in the weights of all candidates
+    kernel, pooled_s = None, np.zeros((F, C, K1 - 1))  # where the sample solver was used
+    for j, folds, q, s, columns in gaussians:
+        weight, solution = weights[j, folds], q.solution
+        if not weight.any():
+            continue
         if isinstance(solution, FeaturePosterior):
-            linear = self._linear_in(q, folds, columns)
-            self.means[j, folds] = np.matmul(solution.w[..., None, :], linear)[..., 0, :]
+            if columns is not None:
+                places = np.full((len(folds), X.shape[2]), -1)
+                np.put_along_axis(places, columns, np.arange(columns.shape[1])[None], axis=1)
+                at = np.take_along_axis(places, order[folds], axis=1)
+                linear = _linear_forms(q.design.X1, at, forms[folds], e[folds])
+            else:
+                if every is None:
+                    every = _linear_forms(with_ones(X), order, forms, e)
+                linear = every[folds]
+            means[j, folds] = np.matmul(solution.w[..., None, :], linear)[..., 0, :]
             part = np.matmul(solution.half, linear)
-            self.cov[folds] += w * np.matmul(part.swapaxes(-1, -2), part)
-            return
+            cov[folds] += weight[..., None, None] * np.matmul(part.swapaxes(-1, -2), part)
+            continue
         assert q.kernel is not None
-        s = np.take_along_axis(s, order[:, None, :], axis=2)
-        Y = np.matmul(q.kernel, forms)
-        Y[..., 1:] += self.cells[folds][:, None] * (s * e)[:, :, None, :]
-        self.means[j, folds] = np.matmul(solution.alpha[..., None, :], Y)[..., 0, :]
+        s = np.take_along_axis(s, order[folds][:, None, :], axis=2)
+        Y = np.matmul(q.kernel, forms[folds])
+        Y[..., 1:] += cells[folds][:, None] * (s * e[folds])[:, :, None, :]
+        means[j, folds] = np.matmul(solution.alpha[..., None, :], Y)[..., 0, :]
         part = np.matmul(solution.half, Y)
-        self.cov[folds] -= w * np.matmul(part.swapaxes(-1, -2), part)
-        if self.kernel is None:
-            self.kernel = np.zeros((*self.cov.shape[:2], *q.kernel.shape[2:]))
-        self.kernel[folds] += w * q.kernel
-        self.s[folds] += weight[..., None] * s
-
-    def pooled(self, weights: Array, base_logit: Array, stacking: Stacking) -> tuple[Array, Array]:
-        """Return mean (F, C, K + 1) and covariance of z under the stacked ensemble."""
-        basis, cov = self.basis, self.cov
-        forms, e = basis.forms, basis.e
-        if self.kernel is not None:
-            cov += np.matmul(forms.swapaxes(-1, -2), np.matmul(self.kernel, forms))
-            extra = self.cells[:, None] * (self.s * e)[:, :, None, :]
-            cross = np.matmul(forms.swapaxes(-1, -2), extra)
-            cov[..., :, 1:] += cross
-            cov[..., 1:, :] += cross.swapaxes(-1, -2)
-            np.einsum("...ii->...i", cov)[..., 1:] += e**2 * self.s
-        base = np.zeros(cov.shape[:-1])
-        base[..., 0] = forms[..., 0].sum(axis=-1) * base_logit
-        slope, slope_var = stacking.slope[:, None], stacking.slope_var[:, None]
-        mean, cov = pooled_weights(self.means, cov[None], weights, base, slope, slope_var)
-        # z = R^-T u, where the intercept's row of u is already orthogonal to the rest.
-        lower = basis.R_inverse.swapaxes(2, 3).copy()
-        lower[:, :, 0, :] = lower[:, :, :, 0] = 0.0
-        lower[:, :, 0, 0] = 1.0
-        mean = np.matmul(lower, mean[..., None])[..., 0]
-        return mean, np.matmul(np.matmul(lower, cov), lower.swapaxes(2, 3))
+        cov[folds] -= weight[..., None, None] * np.matmul(part.swapaxes(-1, -2), part)
+        kernel = np.zeros((F, C, *q.kernel.shape[2:])) if kernel is None else kernel
+        kernel[folds] += weight[..., None, None] * q.kernel
+        pooled_s[folds] += weight[..., None] * s
+    if kernel is not None:
+        cov += np.matmul(forms.swapaxes(-1, -2), np.matmul(kernel, forms))
+        extra = cells[:, None] * (pooled_s * e)[:, :, None, :]
+        cross = np.matmul(forms.swapaxes(-1, -2), extra)
+        cov[..., :, 1:] += cross
+        cov[..., 1:, :] += cross.swapaxes(-1, -2)
+        np.einsum("...ii->...i", cov)[..., 1:] += e**2 * pooled_s
+    base = np.zeros(cov.shape[:-1])
+    base[..., 0] = forms[..., 0].sum(axis=-1) * base_logit
+    slope, slope_var = stacking.slope[:, None], stacking.slope_var[:, None]
+    mean, cov = pooled_weights(means, cov[None], weights, base, slope, slope_var)
+    # z = R^-T u, where the intercept's row of u is already orthogonal to the rest.
+    lower = basis.R_inverse.swapaxes(2, 3).copy()
+    lower[:, :, 0, :] = lower[:, :, :, 0] = 0.0
+    lower[:, :, 0, 0] = 1.0
+    mean = np.matmul(lower, mean[..., None])[..., 0]
+    return mean, np.matmul(np.matmul(lower, cov), lower.swapaxes(2, 3))
 
 
 def path_moments(batch: FoldBatch, path: SubmodelPath, sizes: Sequence[int]) -> tuple[Array, Array]:
@@ -326,9 +299,6 @@ Entering = list[tuple[int, int | None]] | None
 """Pairs of a view and its column, or of a view and None for all its columns, that enter with a
 submodel; None for all features that are not in yet."""
 
-MakeRecords = Callable[..., list[dict[str, Any]]]
-"""`path_records` with what all records of a fit share: `ensemble`, `weight`, `allowed`, `task`."""
-
 
 def entering_views(order: IntArray, counts: Sequence[int]) -> list[Entering]:
     """Return the views that enter at each number of views, from their order."""
@@ -344,51 +314,8 @@ def entering_columns(order: IntArray, sizes: Sequence[int], candidates: Index) -
     return [[(int(owner[c]), int(place[c])) for c in order[a:b]] for a, b in pairwise(edges)]
 
 
-def path_records(
-    kind: str,
-    n_views: Sequence[int],
-    n_features: Sequence[int],
-    scores: Scores,
-    enters: Sequence[Entering],
-    *,
-    ensemble: Array,
-    weight: Array,
-    allowed: float,
-    task: Task,
-) -> list[dict[str, Any]]:
-    """Return the records of the submodels of one kind, from small to large.
-
-    Shapes: ensemble, weight (N,).
-    """
-    records: list[dict[str, Any]] = []
-    largest = len(scores.losses) - 1
-    name = "r2" if task == "regression" else "auc"
-    for place, loss in enumerate(scores.losses):
-        gap = paired_gap(loss, ensemble, weight)
-        own = paired_gap(loss, np.zeros(len(loss)), weight)
-        accuracy = float(scores.accuracy[place])
-        low, high = accuracy_interval(accuracy, float(scores.accuracy_error[place]), task)
-        records.append(
-            {
-                "step": kind,
-                "n_views": int(n_views[place]),
-                "n_features": int(n_features[place]),
-                "loss": float(loss @ weight / weight.sum()),
-                "loss_difference": gap.mean,
-                "standard_error": gap.error,
-                "upper": gap.upper,
-                "candidate": kind != "nothing" and (place == largest or gap.upper <= allowed),
-                "selected": False,
-                "loss_lower": own.mean - INTERVAL * own.error,
-                "loss_upper": own.mean + INTERVAL * own.error,
-                name: accuracy,
-                f"{name}_lower": low,
-                f"{name}_upper": high,
-                "enters": enters[place],
-            }
-        )
-    return records
-
+PathColumns = tuple[IntArray, IntArray, IntArray, Mask]
+"""What `path_columns` returns."""
 
 STORED = 64
 """Columns of a path that are stored for submodels per view: a few megabytes for forty folds."""
@@ -403,12 +330,9 @@ def first_columns(path: SubmodelPath, limit: int) -> SubmodelPath:
         # A category with more levels than that is kept whole.
         length.append(int(within[-1]) if len(within) else basis.whole_groups(f, 1))
     k = max(length, default=0)
-    F, C = path.noise.shape
     cut = Basis(
         basis.order[:, :k].copy(),
         np.array(length, dtype=np.intp),
-        np.zeros((F, C, 0, 0)),
-        np.zeros((F, C, 0)),
         basis.R_inverse[:, :, : k + 1, : k + 1].copy(),
         [ends[ends <= size] for ends, size in zip(basis.ends, length, strict=True)],
     )
@@ -444,44 +368,41 @@ def with_columns(path: SubmodelPath, places: Sequence[IntArray]) -> SubmodelPath
             mean[f, c, : k + 1] = new @ path.mean[f, c, : size + 1]
             cov[f, c, : k + 1, : k + 1] = new @ path.cov[f, c, : size + 1, : size + 1] @ new.T
     ends = [np.array([k], dtype=np.intp) for k in length]
-    nothing = np.zeros((F, C, 0, 0)), np.zeros((F, C, 0))
-    return SubmodelPath(Basis(order, length, *nothing, R_inverse, ends), mean, cov, path.noise)
+    return SubmodelPath(Basis(order, length, R_inverse, ends), mean, cov, path.noise)
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """View, feature and necessity of the columns of one path, (K,) arrays in its order."""
+def path_columns(batch: FoldBatch, path: SubmodelPath, fold: int) -> PathColumns:
+    """Return the columns of the path of a fold, their views and features, and which are always in.
 
-    owner: IntArray
-    numbers: IntArray
-    always: Mask
+    All are (K,) arrays in the order of the path.
+    """
+    data = batch.data
+    columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
+    features = columns if data.groups is None else data.groups[columns]
+    return columns, data.owner[columns], features, data.always[columns]
 
-    @classmethod
-    def of(cls, batch: FoldBatch, path: SubmodelPath, fold: int) -> _Columns:
-        """Look up the columns of the path of one fold."""
-        data = batch.data
-        length = path.basis.length[fold]
-        columns = batch.candidates[fold][path.basis.order[fold, :length]]
-        numbers = columns if data.groups is None else data.groups[columns]
-        always = np.zeros(len(columns), dtype=bool) if data.always is None else data.always[columns]
-        return cls(data.owner[columns], numbers, always)
 
-    def counts(self, n_views: int) -> IntArray:
-        """Return how many features of each view count, (M,)."""
-        counted = ~self.always
-        first = np.unique(self.numbers[counted], return_index=True)[1]
-        return np.bincount(self.owner[counted][first], minlength=n_views)
+def features_per_view(columns: PathColumns, n_views: int) -> IntArray:
+    """Return how many features of each view count, (M,)."""
+    _, owner, features, always = columns
+    first = np.unique(features[~always], return_index=True)[1]
+    return np.bincount(owner[~always][first], minlength=n_views)
 
-    def first_of_views(self, most: IntArray) -> IntArray:
-        """Return the places of the first features of each view, and of those always in."""
-        room = most.copy()
-        taken: set[int] = set()
-        places = []
-        for place, (view, number) in enumerate(zip(self.owner, self.numbers, strict=True)):
-            if not self.always[place] and number not in taken:
-                if room[view] < 1:
-                    continue
-                room[view] -= 1
-                taken.add(int(number))
-            places.append(place)
-        return np.array(places, dtype=np.intp)
+
+def first_of_views(columns: PathColumns, most: IntArray) -> IntArray:
+    """Return the places of the first features of each view, and of those always in.
+
+    Shapes: most (M,).
+    """
+    room = most.copy()
+    taken: set[int] = set()
+    places = []
+    _, owner, features, always = columns
+    for place, (view, feature) in enumerate(zip(owner, features, strict=True)):
+        if not always[place] and feature not in taken:
+            if room[view] < 1:
+                continue
+            room[view] -= 1
+            taken.add(int(feature))
+        places.append(place)
+    return np.array(places, dtype=np.intp)

@@ -15,7 +15,7 @@ from baldur.inference.ensemble import (
     restricted,
 )
 from baldur.inference.fit_context import FitContext
-from baldur.inference.inner_folds import FoldBatch, Problem, with_their_groups
+from baldur.inference.inner_folds import FoldBatch, with_their_groups
 from baldur.inference.predictive import shrinkage
 from baldur.inference.predictor import (
     Calibration,
@@ -31,12 +31,13 @@ from baldur.inference.submodel_path import (
     SIZES,
     STORED,
     Entering,
-    MakeRecords,
     SubmodelPath,
-    _Columns,
     entering_columns,
+    features_per_view,
     first_columns,
+    first_of_views,
     moments_at,
+    path_columns,
     submodel_signal,
     with_columns,
 )
@@ -60,17 +61,9 @@ def last_before_payments(paid: Array) -> list[int]:
 def cost_along(batch: FoldBatch, path: SubmodelPath, fold: int) -> Array | None:
     """Return the cost so far after each column of the path of a fold; None without costs."""
     costs = batch.data.costs
-    return None if costs is None else costs.along(*_path_columns(batch, path, fold))
-
-
-def _path_columns(
-    batch: FoldBatch, path: SubmodelPath, fold: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the columns of the path of a fold, and view and feature of all columns."""
-    data = batch.data
-    columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
-    numbers = np.arange(len(data.owner)) if data.groups is None else data.groups
-    return columns, data.owner, numbers
+    if costs is None:
+        return None
+    return np.asarray(np.cumsum(sum(costs.payments(*path_columns(batch, path, fold)[:3]))))
 
 
 def cost_records(
@@ -78,27 +71,25 @@ def cost_records(
     path: SubmodelPath,
     folds: Sequence[SubmodelPath],
     sizes: Sequence[int],
-    make_records: MakeRecords,
     base: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return a record for every cost along the path; each fold spends at most as much."""
-    data, everyone = fit.data, fit.everyone
-    paid = cost_along(everyone, path, 0)
-    if data.costs is None or paid is None or not sizes:
+    paid = cost_along(fit.everyone, path, 0)
+    if fit.data.costs is None or paid is None or not sizes:
         return []
-    columns, cost = cost_levels(paid, sizes)
+    cost = paid[np.array(sizes) - 1]
+    last = np.append(np.diff(cost) > 0, True)  # the largest submodel at every cost
+    columns, cost = [k for k, use in zip(sizes, last, strict=True) if use], cost[last]
     found = []
     for batch, own in zip(fit.batches, folds, strict=True):
         spent = [cost_along(batch, own, f) for f in range(len(batch))]
         at = prefixes_within(spent, own.basis.ends, cost)
         found.append(moments_at(batch, own, at))
-    order = path.basis.order[0]
-    owner = data.owner[everyone.candidates[0][order]]
-    n_views = [len(np.unique(owner[:k])) for k in columns]
-    enters = entering_columns(order, columns, fit.index)
-    records = make_records("cost", n_views, columns, fit.score(found), enters)
-    payments = data.costs.payments(*_path_columns(everyone, path, 0))
-    orders = paid_measurements(*payments, columns, records)
+    along = path_columns(fit.everyone, path, 0)[:3]
+    n_views = [len(np.unique(along[1][:k])) for k in columns]
+    enters = entering_columns(path.basis.order[0], columns, fit.index)
+    records = fit.records("cost", n_views, columns, fit.score(found), enters)
+    orders = paid_measurements(*fit.data.costs.payments(*along), columns, records)
     return [
         {"cost": 0.0, "orders": [], **base},
         *(
@@ -106,16 +97,6 @@ def cost_records(
             for one, paid_for, record in zip(cost, orders, records, strict=True)
         ),
     ]
-
-
-def cost_levels(paid: Array, columns: Sequence[int]) -> tuple[list[int], Array]:
-    """Return the largest of some submodels at every cost, and these costs, both rising.
-
-    Shapes: paid (K,).
-    """
-    cost = paid[np.array(columns) - 1]
-    last = np.append(np.diff(cost) > 0, True)
-    return [k for k, use in zip(columns, last, strict=True) if use], cost[last]
 
 
 def paid_measurements(
@@ -171,6 +152,14 @@ class Submodel:
     row: int  # Its row in the table of the submodel path
     cost: float = 0.0  # What its features cost
 
+    @property
+    def masks(self) -> list[Mask]:
+        """The selected columns of each view, (D_m,) bool arrays."""
+        masks = [np.zeros(D, dtype=bool) for D in self.predictor.widths]
+        for mask, columns in zip(masks, self.columns, strict=True):
+            mask[columns] = True
+        return masks
+
 
 @dataclass(frozen=True)
 class PathSizes:
@@ -189,14 +178,6 @@ class PathSizes:
         return [0, *self.n_features][-1] == self.total
 
 
-def column_masks(submodel: Submodel) -> list[Mask]:
-    """Return which columns of each view a submodel has, (D_m,) bool arrays."""
-    masks = [np.zeros(D, dtype=bool) for D in submodel.predictor.widths]
-    for mask, columns in zip(masks, submodel.columns, strict=True):
-        mask[columns] = True
-    return masks
-
-
 def path_sizes(fit: FitContext, path: SubmodelPath, views: Mask) -> PathSizes:
     """Return the sizes of the submodel path of some views.
 
@@ -207,10 +188,10 @@ def path_sizes(fit: FitContext, path: SubmodelPath, views: Mask) -> PathSizes:
     Shapes: views (M,).
     """
     basis = path.basis
-    width, n_features = count_columns(fit.problem, views), count_features(fit.problem, views)
+    width = int(np.array(fit.problem.widths)[views].sum())
+    n_features = int(np.array(fit.problem.n_features)[views].sum())
     longest = int(basis.length[0])
-    necessary = fit.everyone.always()
-    always = 0 if necessary is None else int(necessary[0, basis.order[0, :longest]].sum())
+    always = int(fit.everyone.always()[0, basis.order[0, :longest]].sum())
     grid = [always + size for size in ((0, *SIZES) if always else SIZES)]
     grid = [size for size in grid if size <= longest and size < width]
     by_columns = {basis.whole_groups(0, size): size for size in grid}
@@ -240,59 +221,23 @@ def largest_within(counts: Sequence[int], n_features: int) -> int:
     return int(np.searchsorted(counts, n_features, side="right")) - 1
 
 
-def base_rate_predictor(fit: FitContext) -> Predictor:
-    """Return the predictor without features, which predicts the base rate for every row."""
-    base = fit.full.base_logit[0]
-    C, M = len(base), len(fit.problem.widths)
-    nothing = [np.zeros(0, dtype=np.intp) for _ in range(M)]
-    block = WeightGaussian(nothing, base[None, :, None].copy(), np.zeros((1, C, 1, 1)))
-    none = np.zeros((M, C))
-    noise = fit.full.base_variance[0].copy()
-    return Predictor([block], np.ones((1, C)), fit.problem.widths, noise, none, none, none)
-
-
 def make_submodels(
-    fit: FitContext,
-    path: SubmodelPath,
-    sizes: PathSizes,
-    steps: Scores,
-    n_factors: int,
-    first_row: int,
+    fit: FitContext, path: SubmodelPath, sizes: PathSizes, steps: Scores, first_row: int
 ) -> list[Submodel]:
     """Return the base rate and the submodel of every size, from small to large."""
     paid = cost_along(fit.everyone, path, 0)
-    base = base_rate_predictor(fit)
-    made = [Submodel(0, base, base.blocks[0].entering(base.widths), 0)]
+    base, widths = fit.full.base_logit[0], fit.problem.widths
+    C, none = len(base), np.zeros((len(widths), len(base)))
+    nothing = [np.zeros(0, dtype=np.intp) for _ in widths]
+    block = WeightGaussian(nothing, base[None, :, None].copy(), np.zeros((1, C, 1, 1)))
+    noise = fit.full.base_variance[0].copy()
+    predictor = Predictor([block], np.ones((1, C)), widths, noise, none, none, none)
+    submodels = [Submodel(0, predictor, nothing, 0)]
     for place, (columns, count) in enumerate(zip(sizes.columns, sizes.n_features, strict=True)):
         predictor, index = submodel_predictor(fit, path, columns, steps[place : place + 1])
-        predictor = share_factors(predictor, fit.problem.views, n_factors)
         cost = 0.0 if paid is None else float(paid[columns - 1])
-        made.append(Submodel(count, predictor, index, first_row + place, cost))
-    return made
-
-
-def whole_views_submodel(
-    fit: FitContext, views: Mask, whole: Scores, n_factors: int, row: int, n_features: int
-) -> Submodel:
-    """Return the submodel with all features of some views (M,); see `make_submodels`.
-
-    `n_features` is how many of them count.
-    """
-    problem = fit.problem
-    predictor = whole_view_predictor(fit, views[None], whole)
-    predictor = share_factors(predictor, problem.views, n_factors)
-    columns = [np.arange(D if use else 0) for D, use in zip(problem.widths, views, strict=True)]
-    return Submodel(n_features, predictor, columns, row, problem.total_cost())
-
-
-def count_columns(problem: Problem, views: Mask) -> int:
-    """Return the number of columns of some views (M,)."""
-    return sum(D for D, use in zip(problem.widths, views, strict=True) if use)
-
-
-def count_features(problem: Problem, views: Mask) -> int:
-    """Return the number of features of some views (M,), a category counted once."""
-    return sum(n for n, use in zip(problem.n_features, views, strict=True) if use)
+        submodels.append(Submodel(count, predictor, index, first_row + place, cost))
+    return submodels
 
 
 def submodel_predictor(
@@ -333,7 +278,7 @@ def submodel_predictor(
         shrink**2 * signal,
         shrink**2 * (signal + stretch * (lacking - signal)),
     )
-    return predictor, index
+    return share_factors(predictor, fit.problem.views, fit.n_factors), index
 
 
 def whole_view_predictor(fit: FitContext, views: Mask, step: Scores) -> Predictor:
@@ -368,7 +313,7 @@ def whole_view_predictor(fit: FitContext, views: Mask, step: Scores) -> Predicto
     if len(blocks) == 1 and isinstance(blocks[0], WeightGaussian):
         blocks = [pool(blocks[0], weights, calibration)]
         weights, final = np.ones((1, C)), None
-    return Predictor(
+    predictor = Predictor(
         blocks,
         weights,
         fit.problem.widths,
@@ -378,6 +323,7 @@ def whole_view_predictor(fit: FitContext, views: Mask, step: Scores) -> Predicto
         spread**2 * np.asarray(lacking),
         final,
     )
+    return share_factors(predictor, fit.problem.views, fit.n_factors)
 
 
 def _blocks(
@@ -415,42 +361,29 @@ def _blocks(
     return blocks, order
 
 
-@dataclass(frozen=True)
 class StoredPath:
-    """A submodel path on all rows and in every inner fold, cut to its first columns."""
+    """A submodel path on all rows and in every inner fold, cut to its first columns.
 
-    fit: FitContext
-    path: SubmodelPath  # on all rows
-    folds: Sequence[tuple[FoldBatch, SubmodelPath]]  # (FoldBatch, SubmodelPath)
-    views: Mask  # (M,); views whose features the path may have
-    complete: bool  # whether nothing was cut off
-    make_records: MakeRecords
-    n_factors: int  # latent factors behind several outputs
+    Of every view its first features are taken, in the order of the path, in every fold.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         fit: FitContext,
         path: SubmodelPath,
         folds: Sequence[SubmodelPath],
         views: Mask,
-        make_records: MakeRecords,
-        n_factors: int,
         limit: int = STORED,
-    ) -> StoredPath:
-        """Cut a path on all rows, and those of the batches of folds, after so many columns."""
-        cut = first_columns(path, limit)
-        in_folds = [
-            (batch, first_columns(own, limit))
-            for batch, own in zip(fit.batches, folds, strict=True)
-        ]
-        complete = bool(cut.basis.length[0] == path.basis.length[0] < max(SIZES))
-        return cls(fit, cut, in_folds, views, complete, make_records, n_factors)
+    ) -> None:
+        self.fit, self.views = fit, views  # (M,); views whose features the path may have
+        self.path = first_columns(path, limit)
+        self.folds = [first_columns(own, limit) for own in folds]
+        whole = self.path.basis.length[0] == path.basis.length[0] < max(SIZES)
+        self.complete = bool(whole)  # whether nothing was cut off
 
     def available(self) -> IntArray:
         """Return how many features of each view the path has on all rows, (M,)."""
-        columns = _Columns.of(self.fit.everyone, self.path, 0)
-        return columns.counts(len(self.views))
+        return features_per_view(path_columns(self.fit.everyone, self.path, 0), len(self.views))
 
     def missing(self, most: IntArray) -> IntArray:
         """Return the views that have more features than the path has, although asked for."""
@@ -458,30 +391,26 @@ class StoredPath:
         enough = (wanted <= self.available()) | (self.views & self.complete)
         return np.flatnonzero(~enough & (most > 0))
 
-    def first_of_views(self, most: IntArray) -> IntArray:
-        """Return the candidates, on all rows, that `submodel` selects, in the order of the path."""
-        columns = _Columns.of(self.fit.everyone, self.path, 0)
-        return self.path.basis.order[0, columns.first_of_views(most)]
+    def submodel(self, most: IntArray, row: int) -> tuple[Submodel, IntArray, dict[str, Any]]:
+        """Return the submodel with at most so many features of each view.
 
-    def submodel(self, most: IntArray, row: int) -> tuple[Submodel, dict[str, Any]]:
-        """Return the submodel with at most so many features of each view, and its record.
+        With its columns among the candidates on all rows, in the order of the path, and its record.
 
         Shapes: most (M,).
         """
+        fit = self.fit
         found = []
-        for batch, path in self.folds:
-            places = [_Columns.of(batch, path, f).first_of_views(most) for f in range(len(batch))]
-            own = with_columns(path, places)
+        for batch, path in zip(fit.batches, self.folds, strict=True):
+            folds = [path_columns(batch, path, f) for f in range(len(batch))]
+            own = with_columns(path, [first_of_views(columns, most) for columns in folds])
             found.append(moments_at(batch, own, own.basis.length[None]))
-        scores = self.fit.score(found)
-        columns = _Columns.of(self.fit.everyone, self.path, 0)
-        path = with_columns(self.path, [columns.first_of_views(most)])
-        size = int(path.basis.length[0])
-        predictor, index = submodel_predictor(self.fit, path, size, scores)
-        predictor = share_factors(predictor, self.fit.problem.views, self.n_factors)
-        chosen = _Columns.of(self.fit.everyone, path, 0)
-        count = int(chosen.counts(len(self.views)).sum())
-        n_views = len(np.unique(chosen.owner))
-        enters = entering_columns(path.basis.order[0], [size], self.fit.index)
-        (record,) = self.make_records("per view", [n_views], [size], scores, enters)
-        return Submodel(count, predictor, index, row), {**record, "selected": True}
+        scores = fit.score(found)
+        first = first_of_views(path_columns(fit.everyone, self.path, 0), most)
+        path = with_columns(self.path, [first])
+        order, size = path.basis.order[0], int(path.basis.length[0])
+        predictor, index = submodel_predictor(fit, path, size, scores)
+        columns = path_columns(fit.everyone, path, 0)
+        enters = entering_columns(order, [size], fit.index)
+        (record,) = fit.records("per view", [len(np.unique(columns[1]))], [size], scores, enters)
+        count = int(features_per_view(columns, len(self.views)).sum())
+        return Submodel(count, predictor, index, row), order, {**record, "selected": True}

@@ -3,7 +3,7 @@
     bound = E[ln p(T | eta)] - KL(q(w) || N(0, diag(s)))
 
 Every fold and output has its own bound and takes its own steps, unless outputs share the precisions
-of their sites (`baldur.model.likelihood.SharedPrecision`): then they have one bound together.
+of their sites (`baldur.model.likelihood.Likelihood`): then they have one bound together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from baldur.core.types import Array, IntArray
 from baldur.inference.design import Design
-from baldur.model.likelihood import Likelihood, LogisticLikelihood, SharedPrecision, Sites
+from baldur.model.likelihood import Likelihood, LogisticLikelihood, Sites
 from baldur.model.posterior import precision, put, take
 
 HALVINGS = 8
@@ -114,7 +114,7 @@ class WeightPosterior:
         if self.kernel is None:
             self.kernel = self.design.kernel(self.s)
         self.solution = self.design.posterior(self.s, self.sites, self.kernel, rows=rows)
-        if optimise_means or isinstance(self.likelihood, SharedPrecision):
+        if optimise_means or self.likelihood.shared:
             self.optimise_means()
 
     def optimise_means(self) -> None:
@@ -126,11 +126,9 @@ class WeightPosterior:
         its target and u = Cov(f) d the direction of the means that a direction d of j gives, the
         slope of the bound along it is r^T u and its curvature u^T (h_c - h) u + d^T u.
         """
-        outputs: Any = self.likelihood
-        if isinstance(outputs, SharedPrecision):
-            outputs = outputs.outputs
-        if not isinstance(outputs, LogisticLikelihood):
+        if not isinstance(self.likelihood, LogisticLikelihood):
             return
+        outputs = replace(self.likelihood, shared=False)
         (h, j), solution = self.sites, self.solution
         mean, var = self.moments()
         d: Any = None
@@ -160,18 +158,18 @@ class WeightPosterior:
 
     def own_sites(self) -> Sites:
         """Return the sites with separate precisions for each output."""
-        if not isinstance(self.likelihood, SharedPrecision):
+        if not self.likelihood.shared:
             return self.sites
-        return self.likelihood.outputs.evaluate(*self.moments(), None)[1]
+        return replace(self.likelihood, shared=False).evaluate(*self.moments(), None)[1]
 
     def with_own_precision(self) -> WeightPosterior:
         """Return q(w) with each output's own site precisions and covariance; itself if it has them.
 
         At the optimum of the means these stay where they are.
         """
-        if not isinstance(self.likelihood, SharedPrecision):
+        if not self.likelihood.shared:
             return self
-        outputs = self.likelihood.outputs
+        outputs = replace(self.likelihood, shared=False)
         sites = self.own_sites()
         s = np.broadcast_to(self.s, (len(self.s), outputs.n_outputs, self.s.shape[2]))
         made = replace(self, likelihood=outputs, sites=sites, s=s, solution=None)
@@ -234,7 +232,7 @@ class WeightPosterior:
     def damped_update(self, iteration: int) -> None:
         """Move the sites part of the way, without recomputing q(w); exact for Gaussian outputs."""
         mean, var = self.moments()
-        self.noise = self.likelihood.learn(mean, var, self.noise)
+        self.noise = self.likelihood.noise_at(mean, var)
         _, target = self.likelihood.evaluate(mean, var, self.noise)
         length = max(SHORTEST_LENGTH, FIRST_LENGTH * LENGTH_DECAY**iteration)
         if self.noise is not None:
@@ -278,7 +276,7 @@ class WeightPosterior:
         A full step to the sites that are best at the present q may overshoot; the steps of outputs
         whose bound fell are halved until it does not. `value` and `target` are those of `evaluate`.
         """
-        noise = self.likelihood.learn(*self.moments(), self.noise)
+        noise = self.likelihood.noise_at(*self.moments())
         if noise is not None:
             self.noise = noise
             value, target = self.evaluate()

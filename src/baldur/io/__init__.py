@@ -27,9 +27,9 @@ from baldur.io.align import Aligned, AlignReport, align
 from baldur.io.mudata import read_mudata, read_obs
 from baldur.io.nifti import read_nifti, to_nifti
 from baldur.io.plink import read_fam, read_plink
-from baldur.io.readers import read_view
-from baldur.io.sample_tables import encode_text, read_text_table
-from baldur.io.table_views import read_table
+from baldur.io.tables import read_table, read_text_table
+from baldur.io.view_sections import read_view
+from baldur.views.encode import encode_text
 
 __all__ = [
     "AlignReport",

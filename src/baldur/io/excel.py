@@ -14,11 +14,10 @@ from typing import Any
 
 import pandas as pd
 
-from baldur.core.escape import check_names
-from baldur.core.limits import Deadline, check_size
+from baldur.core.limits import ReadLimits
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
-from baldur.io.files import check_unique, parsing
+from baldur.io.files import check_header, parsing
 
 _CHUNK = 1 << 20
 _MAX_MEMBERS = 2000
@@ -38,14 +37,14 @@ _ADVICE = "Save the sheet as CSV or Parquet."
 _ENCODING = re.compile(rb"""<\?xml[^>]{0,200}encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 
 
-def read_excel(path: Path, sheet: str | int, max_bytes: int, deadline: Deadline) -> pd.DataFrame:
+def read_excel(path: Path, sheet: str | int, limits: ReadLimits) -> pd.DataFrame:
     """Return the cells of one sheet; its first row names the columns."""
     openpyxl = import_extra("openpyxl", "tables", "Reading Excel files")
-    _check_archive(path, max_bytes, deadline)
+    _check_archive(path, limits)
     with parsing(path, "an Excel workbook"):
         book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
         try:
-            cells = _cells(path, _sheet(path, book, sheet), max_bytes, deadline)
+            cells = _cells(path, _sheet(path, book, sheet), limits)
         finally:
             book.close()
     if len(cells) < 2:
@@ -60,21 +59,14 @@ def read_excel(path: Path, sheet: str | int, max_bytes: int, deadline: Deadline)
                 f"{path}: row {number} has a cell to the right of the last named column "
                 f"({width}). Name that column in the first row, or clear the cell."
             )
-    check_unique(path, header)
-    check_names(header, "column name", str(path))
-    unnamed = [j for j, name in enumerate(header) if not name and j > 0]
-    if unnamed or not header:
-        raise InputError(
-            f"{path}: the first row must name every column (the first may be empty), each once, "
-            f"but it reads {header[:8]}."
-        )
+    check_header(path, header)
     # Short rows are filled up: a pointer in the list, one in the table and a number.
-    check_size(path, 24.0 * width * len(cells), max_bytes, _ADVICE)
+    limits.check_size(24.0 * width * len(cells), _ADVICE)
     rows = [[*row[:width], *[None] * (width - len(row))] for row in cells[1:]]
     return pd.DataFrame(rows, columns=pd.Index(header), dtype=object).infer_objects()
 
 
-def _check_archive(path: Path, max_bytes: int, deadline: Deadline) -> None:
+def _check_archive(path: Path, limits: ReadLimits) -> None:
     """Look at the archive before a parser does: its unpacked size, tags, and entities."""
     seconds = 0.0
     with parsing(path, "an Excel workbook"), zipfile.ZipFile(path) as archive:
@@ -85,22 +77,22 @@ def _check_archive(path: Path, max_bytes: int, deadline: Deadline) -> None:
                 f"workbook has. {_ADVICE}"
             )
         size = sum(entry.file_size for entry in entries)
-        check_size(path, _BYTES_PER_XML_BYTE * size, max_bytes, _ADVICE)
+        limits.check_size(_BYTES_PER_XML_BYTE * size, _ADVICE)
         for entry in entries:
             if entry.filename.lower().endswith((".xml", ".rels", ".vml")):
-                tags, time = _look(archive, path, entry, deadline)
+                tags, time = _count_tags(archive, path, entry, limits)
                 seconds += time
                 needed = _BYTES_PER_TAG * tags + _BYTES_PER_XML_BYTE * entry.file_size
-                check_size(path, needed, max_bytes, _ADVICE)
-    if seconds > deadline.seconds:
+                limits.check_size(needed, _ADVICE)
+    if seconds > limits.seconds:
         raise InputError(
             f"{path}: its sheets have so many cells that reading them takes {seconds:.0f} seconds "
-            f"or more, above the limit of {deadline.seconds:.0f} for a file of its size. {_ADVICE}"
+            f"or more, above the limit of {limits.seconds:.0f} for a file of its size. {_ADVICE}"
         )
 
 
-def _look(
-    archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, deadline: Deadline
+def _count_tags(
+    archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, limits: ReadLimits
 ) -> tuple[int, float]:
     """Return the number of tags in one part of the archive, and the time to parse them."""
     tags = 0
@@ -108,7 +100,7 @@ def _look(
     end = b""
     with archive.open(entry) as stream:
         while piece := stream.read(_CHUNK):
-            deadline.check()
+            limits.check_time()
             if not end:
                 found = _ENCODING.match(piece.lstrip(b"\xef\xbb\xbf"))
                 if found and found[1].lower() not in (b"utf-8", b"us-ascii"):
@@ -141,26 +133,26 @@ def _sheet(path: Path, book: Any, sheet: str | int) -> Any:
     names = book.sheetnames
     if isinstance(sheet, bool) or not isinstance(sheet, (str, int)):
         raise InputError(f"{path}: sheet must be a name or a number, but got {sheet!r}.")
-    if isinstance(sheet, int):
-        if not 0 <= sheet < len(names):
-            raise InputError(f"{path}: there is no sheet {sheet}; it has {len(names)}: {names}.")
-        sheet = names[sheet]
+    if isinstance(sheet, int) and 0 <= sheet < len(names):
+        return book[names[sheet]]
     if sheet not in names:
-        raise InputError(f"{path}: there is no sheet {sheet!r}; the sheets are {names}.")
+        raise InputError(
+            f"{path}: there is no sheet {sheet!r}; it has {len(names)}, which are {names}."
+        )
     return book[sheet]
 
 
-def _cells(path: Path, sheet: Any, max_bytes: int, deadline: Deadline) -> list[tuple[Any, ...]]:
+def _cells(path: Path, sheet: Any, limits: ReadLimits) -> list[tuple[Any, ...]]:
     """Return the cells of each row, without filling the space before a far-away cell."""
     # The size a sheet claims to have is not to be trusted.
     sheet.reset_dimensions()
     rows: list[tuple[Any, ...]] = []
     total = last = 0
     for row in sheet.iter_rows(values_only=True):
-        deadline.check()
+        limits.check_time()
         # The last cell of a row may be far to the right: each one before it takes a pointer, too.
         total += len(row) + 8
-        check_size(path, 16.0 * total, max_bytes, _ADVICE)
+        limits.check_size(16.0 * total, _ADVICE)
         if len(rows) >= _MAX_ROWS:
             raise InputError(f"{path}: the sheet has more than {_MAX_ROWS:,} rows. {_ADVICE}")
         rows.append(row)

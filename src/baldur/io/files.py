@@ -1,12 +1,11 @@
-"""Checks of files before they are parsed: existence, kind, ending and size."""
+"""Checks of files before they are parsed, and of the ids and column names that they hold."""
 
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.escape import check_names, has_control, one_line
-from baldur.core.limits import MAX_BYTES, Deadline, text_array
+from baldur.core.limits import MAX_BYTES, ReadLimits, text_array
 from baldur.exceptions import BaldurError, InputError
 from baldur.views.validate import some
 
@@ -94,6 +93,33 @@ def check_unique(path: Path | str, names: Sequence[str]) -> None:
         )
 
 
+def check_header(path: Path, names: list[str]) -> None:
+    """Refuse names of columns that are missing, repeated or not printable."""
+    check_unique(path, names)
+    check_names(names, "column name", str(path))
+    unnamed = [j for j, name in enumerate(names) if not name and j > 0]
+    if unnamed or not names:
+        raise InputError(
+            f"{path}: every column but the first needs a name, but column "
+            f"{unnamed[0] + 1 if unnamed else 1} has none. Add it to the header line."
+        )
+
+
+def id_position(path: Path, id_column: str | int | None, names: Sequence[str]) -> int | None:
+    """Return the number of the column of sample ids, None where no column holds them."""
+    if id_column is None:
+        return None
+    if isinstance(id_column, int) and not isinstance(id_column, bool):
+        if 0 <= id_column < len(names):
+            return id_column
+    elif isinstance(id_column, str) and id_column in names:
+        return list(names).index(id_column)
+    raise InputError(
+        f"{path}: id_column must be a column name, a number from 0 to {len(names) - 1} or "
+        f"None, but got {id_column!r}; the columns are {some(names)}."
+    )
+
+
 @contextmanager
 def parsing(path: Path | str, what: str) -> Iterator[None]:
     """Turn any exception of a parser into an error that names the file."""
@@ -116,20 +142,10 @@ def parsing(path: Path | str, what: str) -> Iterator[None]:
         ) from error
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def check_ids(
-    ids: Any,
-    n: int,
-    origin: str,
-    max_bytes: int = MAX_BYTES,
-    deadline: Deadline | None = None,
-) -> np.ndarray:
+def check_ids(ids: Any, n: int, origin: str, limits: ReadLimits | None = None) -> np.ndarray:
     """Return sample ids as text (whole numbers stay numbers), or explain what is wrong."""
     # There may be millions: the time is looked at between any two passes over them.
-    in_time = (lambda: None) if deadline is None else deadline.check
+    check_time = (lambda: None) if limits is None else limits.check_time
     # Not an array of text yet, which would be as wide as its longest entry.
     array = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=object)
     if array.shape != (n,):
@@ -137,28 +153,27 @@ def check_ids(
             f"{origin}: expected {n} sample ids, one per row, but got "
             f"{len(array) if array.ndim else 'one value'}."
         )
-    if array.dtype == object and all(_is_whole(one) for one in ids):
+    if array.dtype == object and pd.api.types.infer_dtype(array, skipna=False) == "integer":
         array = np.asarray(ids)
     if array.dtype.kind in "iu":
         text = array
     else:
-        in_time()
+        check_time()
         texts = [str(v).strip() for v in ids]
-        absent = pd.isna(array).tolist()
-        lacking = [i for i in range(n) if absent[i] or not texts[i]]
-        if lacking:
+        lacking = np.flatnonzero(pd.isna(array) | (np.asarray(texts, dtype=object) == ""))
+        if lacking.size:
             raise InputError(
                 f"{origin}: every row needs a sample id, but {len(lacking)} of {n} have none "
                 f"(first at row {lacking[0] + 1}). Fill them in, or name another column."
             )
-        in_time()
-        text = text_array(texts, origin, max_bytes)
-        in_time()
+        check_time()
+        text = text_array(texts, origin, MAX_BYTES if limits is None else limits.max_bytes)
+        check_time()
         check_names(texts, "sample id", origin)
-    in_time()
+    check_time()
     index = pd.Index(text)
     if index.has_duplicates:
-        in_time()
+        check_time()
         twice = index[index.duplicated()].unique().tolist()
         rows = (np.flatnonzero(index == twice[0]) + 1).tolist()
         raise InputError(
@@ -168,44 +183,3 @@ def check_ids(
             "them apart."
         )
     return text
-
-
-_PREFIX = re.compile(r"^(?:participant|subject|patient|sample|subj|sub|ppt|pat|pid|iid|id)(?=\d|$)")
-_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
-_MARKS = re.compile(r"[\W_]+")
-
-
-def simplify_id(sample_id: object) -> str:
-    """Return an id in lower case, without punctuation, common prefixes and leading zeros.
-
-    Examples
-    --------
-    >>> from baldur.io.files import simplify_id
-    >>> [simplify_id(one) for one in ("sub-01", "SUB_001", "01", 1, "NA19916")]
-    ['1', '1', '1', '1', 'na19916']
-    """
-    text = str(sample_id).strip().casefold()
-    # Zeros first, while punctuation still separates one number from the next.
-    plain = _MARKS.sub("", _ZEROS.sub("", text))
-    return _PREFIX.sub("", plain) or plain or text
-
-
-def near_misses(ids: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """Return pairs of different ids that look alike, across and within views.
-
-    Pairs of ids that both occur in every view they could be matched in are left out: they are
-    different people.
-    """
-    groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for view, listed in ids.items():
-        for one in listed:
-            groups[simplify_id(one)][str(one)].append(view)
-    rows = []
-    for written in groups.values():
-        forms = list(written)
-        for i, one in enumerate(forms):
-            for other in forms[i + 1 :]:
-                if set(written[one]) == set(written[other]) == set(ids) and len(ids) > 1:
-                    continue
-                rows.append((written[one][0], one, written[other][0], other))
-    return pd.DataFrame(rows, columns=["view", "id", "other_view", "other_id"])

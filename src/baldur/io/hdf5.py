@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,11 @@ import pandas as pd
 from scipy import sparse
 
 from baldur.core.escape import check_names
-from baldur.core.limited_process import first_look
 from baldur.core.limits import BLOCK_BYTES, check_ratio, check_size
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
 from baldur.io.files import check_unique, parsing
+from baldur.io.first_look import first_look
 
 _MEMBERS = 200_000
 # Largest chunk, which is unpacked as a whole for any of its cells; HDF5 recommends 1 MB.
@@ -24,9 +24,17 @@ _CHUNK_BYTES = 1 << 27
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
+def _h5py() -> Any:
+    return import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+
+
+def is_dataset(node: Any) -> bool:
+    """Return whether a member of a file is a data set, not a group."""
+    return isinstance(node, _h5py().Dataset)
+
+
 def open_file(path: Path) -> Any:
     """Open an HDF5 file for reading."""
-    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
     with path.open("rb") as stream:
         head = stream.read(2056)
     # MuData puts 512 bytes of its own in front.
@@ -36,7 +44,7 @@ def open_file(path: Path) -> Any:
             "or of another kind."
         )
     with parsing(path, "an HDF5 file"):
-        return h5py.File(path, "r", locking=False)
+        return _h5py().File(path, "r", locking=False)
 
 
 def probe(path: Path, max_bytes: int) -> None:
@@ -45,25 +53,23 @@ def probe(path: Path, max_bytes: int) -> None:
     It also counts texts, whose length is not in any header.
     """
     open_file(path).close()
-    first_look(Path(__file__).with_name("hdf5_first_look.py"), path, max_bytes, "an HDF5 file")
+    first_look(path, max_bytes, "an HDF5 file")
 
 
 def has_member(group: Any, key: str) -> bool:
     """Return whether a group has a direct member of that name, without following links."""
-    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
-    if not isinstance(group, h5py.Group) or not key or "/" in key or key == ".":
+    if not isinstance(group, _h5py().Group) or not key or "/" in key or key == ".":
         return False
     return group.get(key, getlink=True) is not None
 
 
 def member(path: Path, group: Any, key: str) -> Any:
     """Return a direct member of a group, which has to be in this very file."""
-    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
     if not has_member(group, key):
         raise InputError(
             f"{path}: expected a MuData or AnnData file, but {group.name} has no {key[:80]!a}."
         )
-    if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+    if not isinstance(group.get(key, getlink=True), _h5py().HardLink):
         raise InputError(
             f"{path}: {group.name}/{key} is a link to somewhere else, which is not followed. Write "
             "the object again with write_h5mu or write_h5ad."
@@ -77,16 +83,15 @@ def check_inside(path: Path, node: Any, seen: set[tuple[int, int]] | None = None
     AnnData writes none of these; a file that has them could make us read other files, or fill the
     memory.
     """
-    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
     # Hard links can make circles; each object is looked at once.
     seen = set() if seen is None else seen
-    info = h5py.h5o.get_info(node.id)
+    info = _h5py().h5o.get_info(node.id)
     if (info.fileno, info.addr) in seen:
         return
     seen.add((info.fileno, info.addr))
     if len(seen) > _MEMBERS:
         raise InputError(f"{path}: {node.name} has more members than AnnData writes.")
-    if isinstance(node, h5py.Dataset):
+    if is_dataset(node):
         if node.external or node.is_virtual:
             raise InputError(
                 f"{path}: {node.name} keeps its cells in another file, which is not opened. Write "
@@ -105,18 +110,12 @@ def check_inside(path: Path, node: Any, seen: set[tuple[int, int]] | None = None
         check_inside(path, member(path, node, key), seen)
 
 
-class _H5Matrix:
-    """A matrix inside an HDF5 file; opened for each read, so it pickles as a path."""
+class DenseMatrix:
+    """A dense data set of an HDF5 file, opened for each read, so that it pickles as a path."""
 
     def __init__(self, path: Path, node: str, shape: tuple[int, int], dtype: Any) -> None:
-        self.path = path
-        self.node = node
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
-
-
-class DenseMatrix(_H5Matrix):
-    """A dense data set of an HDF5 file, read lazily."""
+        self.path, self.node = path, node
+        self.shape, self.dtype = shape, np.dtype(dtype)
 
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, reading 64 MB at a time."""
@@ -137,13 +136,14 @@ class DenseMatrix(_H5Matrix):
         return out
 
 
-class SparseMatrix(_H5Matrix):
-    """A sparse matrix (CSR or CSC) stored as data, indices and indptr."""
+class SparseMatrix:
+    """A sparse matrix (CSR or CSC) stored as data, indices and indptr; opened for each read."""
 
     def __init__(
         self, path: Path, node: str, shape: tuple[int, int], dtype: Any, by_row: bool
     ) -> None:
-        super().__init__(path, node, shape, dtype)
+        self.path, self.node = path, node
+        self.shape, self.dtype = shape, np.dtype(dtype)
         self.by_row = by_row
         lines, self._cells = shape if by_row else shape[::-1]
         with parsing(path, "an HDF5 file"), open_file(path) as file:
@@ -159,18 +159,13 @@ class SparseMatrix(_H5Matrix):
                 f"{path}: {node} is damaged; its row pointers are not in increasing order."
             )
 
-    @property
-    def stored(self) -> int:
-        """Return the number of stored (non-zero) cells."""
-        return int(self.indptr[-1])
-
     def whole(self) -> Any:
         """Return the whole matrix as a SciPy sparse matrix."""
-        pieces = list(self._pieces(0, len(self.indptr) - 1))
-        piece = sparse.vstack([made for _, made in pieces], format="csr") if pieces else None
-        if piece is None:
+        pieces = [piece for _, piece in self._pieces(0, len(self.indptr) - 1)]
+        if not pieces:
             return sparse.csr_matrix(self.shape, dtype=self.dtype)
-        return piece if self.by_row else piece.T
+        whole = sparse.vstack(pieces, format="csr")
+        return whole if self.by_row else whole.T
 
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`."""
@@ -221,17 +216,16 @@ def read_index(path: Path, table: Any, max_bytes: int) -> np.ndarray:
     check_inside(path, table)
     key = table.attrs.get("_index", "_index")
     node = member(path, table, _text(key))
-    if not _is_dataset(node):
+    if not is_dataset(node):
         raise InputError(f"{path}: {table.name} has no list of names as its index.")
     return np.array([str(one) for one in _cells(path, node, max_bytes)], dtype=object)
 
 
 def read_frame(path: Path, table: Any, max_bytes: int) -> pd.DataFrame:
     """Return a table with all its columns, indexed by the names of its rows."""
-    if _is_dataset(table) or "column-order" not in table.attrs:
+    if is_dataset(table) or "column-order" not in table.attrs:
         raise InputError(f"{path}: {table.name} is not a table as AnnData writes it.")
-    given = np.asarray(table.attrs["column-order"])
-    order = [_text(one) for one in given.ravel()]
+    order = [_text(name) for name in np.asarray(table.attrs["column-order"]).ravel()]
     check_unique(f"{path}, {table.name}", order)
     check_names(order, "column name", f"{path}, {table.name}")
     index = read_index(path, table, max_bytes)
@@ -239,8 +233,8 @@ def read_frame(path: Path, table: Any, max_bytes: int) -> pd.DataFrame:
     left = max_bytes - len(index) * _PER_TEXT
     for name in order:
         node = member(path, table, name)
-        cells, taken = _read_column(path, table, node, left)
-        left -= taken
+        cells, memory = _read_column(path, table, node, left)
+        left -= memory
         if len(cells) != len(index):
             raise InputError(
                 f"{path}: {table.name}/{name} has {len(cells)} cells for {len(index)} rows."
@@ -251,94 +245,88 @@ def read_frame(path: Path, table: Any, max_bytes: int) -> pd.DataFrame:
 
 def _read_column(path: Path, table: Any, node: Any, max_bytes: int) -> tuple[Any, int]:
     """Return a column in its pandas type, and the memory it takes."""
-    if _is_dataset(node):
+    if is_dataset(node):
         cells = _cells(path, node, max_bytes)
         levels = node.attrs.get("categories")
         if levels is None:
-            return cells, _taken(node)
+            return cells, _memory(node)
         # Files of 2019 keep levels beside the columns and refer to them by address.
         # An address stays within the file; the name of a path could lead to another one.
-        h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
-        if not isinstance(levels, h5py.Reference):
+        if not isinstance(levels, _h5py().Reference):
             raise InputError(f"{path}: {node.name} does not say where its levels are.")
-        found = node.file[levels]
-        beside = member(path, member(path, table, "__categories"), found.name.rsplit("/", 1)[-1])
-        if beside != found:
+        target = node.file[levels]
+        beside = member(path, member(path, table, "__categories"), target.name.rsplit("/", 1)[-1])
+        if beside != target:
             raise InputError(f"{path}: {node.name} has its levels outside of its table.")
-        parts = {"codes": cells, "categories": _cells(path, beside, max_bytes)}
-        return _categorical(beside, parts), _taken(node)
+        return _categorical(beside, cells, _cells(path, beside, max_bytes)), _memory(node)
     kind = str(node.attrs.get("encoding-type", ""))
-    read = _GROUPS.get(kind)
-    if read is None:
+    keys = _COLUMNS.get(kind)
+    if keys is None:
         raise InputError(
             f"{path}: {node.name} is a column of kind {kind[:40]!a}, which is not read. Leave it "
             "out when writing the file."
         )
-    parts = {key: member(path, node, key) for key in read[0]}
-    taken = sum(map(_taken, parts.values()))
-    check_size(path, taken, max_bytes, _ADVICE)
-    return read[1](node, {key: _cells(path, one, max_bytes) for key, one in parts.items()}), taken
+    parts = [member(path, node, key) for key in keys]
+    memory = sum(map(_memory, parts))
+    check_size(path, memory, max_bytes, _ADVICE)
+    first, second = (_cells(path, part, max_bytes) for part in parts)
+    if kind == "categorical":
+        return _categorical(node, first, second), memory
+    return _nullable(first, second.astype(bool)), memory
 
 
-def _categorical(node: Any, parts: dict[str, np.ndarray]) -> Any:
+_COLUMNS = {
+    "categorical": ("codes", "categories"),
+    "nullable-integer": ("values", "mask"),
+    "nullable-boolean": ("values", "mask"),
+    "nullable-string-array": ("values", "mask"),
+}
+"""Kinds of columns that are groups, with their members."""
+
+
+def _categorical(node: Any, codes: np.ndarray, levels: np.ndarray) -> pd.Categorical:
     ordered = bool(node.attrs.get("ordered", False))
-    levels = pd.Index(parts["categories"])
-    return pd.Categorical.from_codes(parts["codes"].astype(np.intp), levels, ordered=ordered)
+    return pd.Categorical.from_codes(codes.astype(np.intp), pd.Index(levels), ordered=ordered)
 
 
-def _nullable(node: Any, parts: dict[str, np.ndarray]) -> Any:
-    values, mask = parts["values"], parts["mask"].astype(bool)
+def _nullable(values: np.ndarray, mask: np.ndarray) -> Any:
     if values.dtype.kind == "b":
         return pd.arrays.BooleanArray(values, mask)
     if values.dtype.kind in "iu":
         return pd.arrays.IntegerArray(values, mask)
-    made = values.astype(object)
-    made[mask] = None
-    return made
-
-
-_GROUPS: dict[str, tuple[tuple[str, ...], Callable[[Any, dict[str, np.ndarray]], Any]]] = {
-    "categorical": (("codes", "categories"), _categorical),
-    **dict.fromkeys(
-        ("nullable-integer", "nullable-boolean", "nullable-string-array"),
-        (("values", "mask"), _nullable),
-    ),
-}
+    texts = values.astype(object)
+    texts[mask] = None
+    return texts
 
 
 def _cells(path: Path, node: Any, max_bytes: int) -> np.ndarray:
     """Return the cells of a data set with one axis: numbers, or text as objects."""
-    if not _is_dataset(node) or node.ndim != 1:
+    if not is_dataset(node) or node.ndim != 1:
         raise InputError(f"{path}: {node.name} is not a list of cells.")
-    check_size(path, _taken(node), max_bytes, _ADVICE)
+    check_size(path, _memory(node), max_bytes, _ADVICE)
     if node.dtype.kind in "biuf":
         return np.asarray(node[:])
-    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
-    fixed = node.dtype.kind in "S"
-    if not fixed and h5py.check_string_dtype(node.dtype) is None:
+    if node.dtype.kind != "S" and _h5py().check_string_dtype(node.dtype) is None:
         raise InputError(f"{path}: {node.name} holds {node.dtype}, neither numbers nor text.")
-    found: list[str] = []
+    texts: list[str] = []
     size = 0
     for start in range(0, node.shape[0], _TEXTS):
         piece = [_text(one) for one in node[start : start + _TEXTS]]
         # How long texts are is known only when they are read.
         size += sum(map(len, piece))
-        check_size(path, size + _taken(node), max_bytes, _ADVICE)
-        found += piece
-    return np.array(found, dtype=object) if found else np.empty(0, dtype=object)
+        check_size(path, size + _memory(node), max_bytes, _ADVICE)
+        texts += piece
+    return np.array(texts, dtype=object)
 
 
-def _taken(node: Any) -> int:
-    cells = int(node.size or 0) if _is_dataset(node) else 0
-    return cells * (_PER_TEXT if cells and node.dtype.kind in "OS" else 16) + (
-        4 * cells * node.dtype.itemsize if cells and node.dtype.kind == "S" else 0
-    )
+def _memory(node: Any) -> int:
+    """Return the bytes that the cells of a data set take, apart from texts of any length."""
+    if not is_dataset(node) or not node.size:
+        return 0
+    kind, width = node.dtype.kind, node.dtype.itemsize
+    per_cell = (_PER_TEXT if kind in "OS" else 16) + (4 * width if kind == "S" else 0)
+    return int(node.size) * per_cell
 
 
 def _text(value: Any) -> str:
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)
-
-
-def _is_dataset(node: Any) -> bool:
-    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
-    return isinstance(node, h5py.Dataset)

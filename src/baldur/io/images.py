@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.core.limits import MAX_BYTES, check_size
+from baldur.core.limits import MAX_BYTES, ReadLimits, check_size
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
 from baldur.io.delimited import read_delimited
 from baldur.io.files import find_file, parsing
-from baldur.views.encode import feature_names
 
 SUFFIXES = (".nii", ".nii.gz")
 _PURPOSE = "Reading NIfTI images"
@@ -54,7 +53,8 @@ class Grid:
 
 def describe(image: Any) -> str:
     """Return the name of an image for messages: its file, or "an image in memory"."""
-    name = getattr(image, "get_filename", lambda: None)()
+    given = isinstance(image, (str, os.PathLike))
+    name = image if given else getattr(image, "get_filename", lambda: None)()
     return str(name) if name else "an image given in memory"
 
 
@@ -181,39 +181,36 @@ def resampled_grid(grid: Grid, voxel_size: float) -> Grid:
     return Grid((int(shape[0]), int(shape[1]), int(shape[2])), affine)
 
 
-@dataclass(frozen=True, eq=False)
-class ImageReader:
-    """Reads images as arrays on one grid, resampled and smoothed as asked for."""
-
-    grid: Grid
-    resample: str | None = None
-    smoothing_fwhm: float | None = None
-    max_bytes: int = MAX_BYTES  # default=4 GB; Memory that one image may take
-
-    def read(self, image: Any) -> np.ndarray:
-        """Return the voxels of one image on the grid, float32."""
-        opened = open_image(image, self.max_bytes)
-        cells = cells_of(opened)
-        own = grid_of(opened)
-        if own.same(self.grid) and self.smoothing_fwhm is None:
-            return cells
-        nib = import_extra("nibabel", "imaging", _PURPOSE)
-        nilearn = import_extra("nilearn.image", "imaging", "Resampling and smoothing images")
-        name = describe(opened)
-        # Neither operation knows missing voxels; they count as 0 there.
-        made = nib.Nifti1Image(np.nan_to_num(cells), own.affine)
-        with parsing(name, "a NIfTI image"):
-            if not own.same(self.grid):
-                if self.resample is None:
-                    raise InputError(
-                        f"{name}: expected {self.grid}, but the image has {own}. Give "
-                        "resample='continuous' to bring images to the grid of the mask, or "
-                        "resample them beforehand."
-                    )
-                made = resample_to(nilearn, made, self.grid, self.resample)
-            if self.smoothing_fwhm is not None:
-                made = nilearn.smooth_img(made, self.smoothing_fwhm)
-            return np.asarray(made.dataobj, dtype=np.float32)
+def read_image(
+    image: Any,
+    grid: Grid,
+    resample: str | None = None,
+    smoothing_fwhm: float | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> np.ndarray:
+    """Return the voxels of one image on a grid, resampled and smoothed as asked for, as float32."""
+    opened = open_image(image, max_bytes)
+    cells, given = cells_of(opened), grid_of(opened)
+    on_grid = given.same(grid)
+    if on_grid and smoothing_fwhm is None:
+        return cells
+    nib = import_extra("nibabel", "imaging", _PURPOSE)
+    nilearn = import_extra("nilearn.image", "imaging", "Resampling and smoothing images")
+    name = describe(opened)
+    # Neither operation knows missing voxels; they count as 0 there.
+    image = nib.Nifti1Image(np.nan_to_num(cells), given.affine)
+    with parsing(name, "a NIfTI image"):
+        if not on_grid:
+            if resample is None:
+                raise InputError(
+                    f"{name}: expected {grid}, but the image has {given}. Give "
+                    "resample='continuous' to bring images to the grid of the mask, or "
+                    "resample them beforehand."
+                )
+            image = resample_to(nilearn, image, grid, resample)
+        if smoothing_fwhm is not None:
+            image = nilearn.smooth_img(image, smoothing_fwhm)
+        return np.asarray(image.dataobj, dtype=np.float32)
 
 
 def resample_to(nilearn: Any, image: Any, grid: Grid, interpolation: str) -> Any:
@@ -228,7 +225,7 @@ def resample_to(nilearn: Any, image: Any, grid: Grid, interpolation: str) -> Any
     )
 
 
-def on_grid(image: Any, grid: Grid, max_bytes: int = MAX_BYTES) -> np.ndarray:
+def labels_on_grid(image: Any, grid: Grid, max_bytes: int = MAX_BYTES) -> np.ndarray:
     """Return a mask or an atlas on a grid; labels are never mixed."""
     opened = open_image(image, max_bytes)
     cells = np.nan_to_num(cells_of(opened, np.float64))
@@ -237,9 +234,9 @@ def on_grid(image: Any, grid: Grid, max_bytes: int = MAX_BYTES) -> np.ndarray:
     nib = import_extra("nibabel", "imaging", _PURPOSE)
     nilearn = import_extra("nilearn.image", "imaging", "Resampling images")
     with parsing(describe(opened), "a NIfTI image"):
-        made = nib.Nifti1Image(cells.astype(np.float32), opened.affine)
-        made = resample_to(nilearn, made, grid, "nearest")
-        return np.asarray(made.dataobj, dtype=np.float64)
+        image = nib.Nifti1Image(cells.astype(np.float32), opened.affine)
+        image = resample_to(nilearn, image, grid, "nearest")
+        return np.asarray(image.dataobj, dtype=np.float64)
 
 
 _MAX_REGIONS = 100_000
@@ -262,7 +259,7 @@ def region_names(given: Any) -> dict[int, str]:
             f"{type(given).__name__}."
         )
     path = find_file(given, "a table of region names", (".csv", ".tsv", ".txt"))
-    table = read_delimited(path)
+    table = read_delimited(path, ReadLimits(path))
     if "index" not in table or "name" not in table:
         raise InputError(
             f"{path}: expected the columns index and name, but found {list(table.columns)}."
@@ -276,60 +273,48 @@ def region_names(given: Any) -> dict[int, str]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class Regions:
-    """Labelled voxels of a grid, with number, name and position of each region."""
+def number_regions(
+    labels: np.ndarray, inside: np.ndarray, names: Mapping[int, str], grid: Grid, source: str | None
+) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
+    """Return the labelled voxels inside, the region of each, and a table of the regions.
 
-    voxels: np.ndarray
-    number: np.ndarray
-    info: pd.DataFrame
-    names: np.ndarray
-
-    @property
-    def count(self) -> int:
-        """Number of regions of the atlas."""
-        return len(self.names)
-
-    @classmethod
-    def of(
-        cls,
-        labels: np.ndarray,
-        inside: np.ndarray,
-        names: Mapping[int, str],
-        grid: Grid,
-        source: str | None,
-    ) -> Regions:
-        """Number the regions with at least one voxel inside; 0 is background."""
-        whole = np.rint(labels)
-        if np.abs(whole - labels).max(initial=0) > 1e-3 or np.abs(whole).max() > _LARGEST_LABEL:
-            raise InputError(
-                f"The atlas must hold whole numbers, one per region, none above {_LARGEST_LABEL:,}."
-            )
-        voxels = np.flatnonzero((whole != 0) & inside)
-        found, number, sizes = np.unique(
-            whole.ravel()[voxels].astype(np.int64), return_inverse=True, return_counts=True
+    Shapes: labels and inside (the grid); returns (n_voxels,), (n_voxels,).
+    """
+    whole = np.rint(labels)
+    if np.abs(whole - labels).max(initial=0) > 1e-3 or np.abs(whole).max() > _LARGEST_LABEL:
+        raise InputError(
+            f"The atlas must hold whole numbers, one per region, none above {_LARGEST_LABEL:,}."
         )
-        if not len(found) or len(found) > _MAX_REGIONS:
-            raise InputError(
-                f"The atlas has {len(found)} regions inside the mask; expected between 1 and "
-                f"{_MAX_REGIONS:,}. Check that both are in the same space."
-            )
-        place = np.argwhere(np.ones(grid.shape, dtype=bool))[voxels]
-        place = place @ grid.affine[:3, :3].T + grid.affine[:3, 3]
-        text = [names.get(int(label), f"region_{label}") for label in found]
-        info = pd.DataFrame({"label": found, "region": text, "n_voxels": sizes})
-        for axis, at in zip("xyz", place.T, strict=True):
-            info[axis] = (np.bincount(number, at) / sizes).astype(np.float32)
-        info.attrs.update(
-            shape=list(grid.shape), affine=grid.affine.tolist(), kind="regions", atlas=source
+    # Label 0 is background.
+    voxels = np.flatnonzero((whole != 0) & inside)
+    known, region, sizes = np.unique(
+        whole.ravel()[voxels].astype(np.int64), return_inverse=True, return_counts=True
+    )
+    if not len(known) or len(known) > _MAX_REGIONS:
+        raise InputError(
+            f"The atlas has {len(known)} regions inside the mask; expected between 1 and "
+            f"{_MAX_REGIONS:,}. Check that both are in the same space."
         )
-        return cls(voxels, number, info, feature_names(text, source or "atlas_labels"))
+    place = np.argwhere(np.ones(grid.shape, dtype=bool))[voxels]
+    place = place @ grid.affine[:3, :3].T + grid.affine[:3, 3]
+    text = [names.get(int(label), f"region_{label}") for label in known]
+    info = pd.DataFrame({"label": known, "region": text, "n_voxels": sizes})
+    for axis, at in zip("xyz", place.T, strict=True):
+        info[axis] = (np.bincount(region, at) / sizes).astype(np.float32)
+    info.attrs.update(
+        shape=list(grid.shape), affine=grid.affine.tolist(), kind="regions", atlas=source
+    )
+    return voxels, region, info
 
-    def means(self, cells: np.ndarray) -> np.ndarray:
-        """Return the mean over each region of one image, leaving missing voxels out."""
-        values = cells.ravel()[self.voxels].astype(np.float64)
-        known = ~np.isnan(values)
-        totals = np.bincount(self.number, np.where(known, values, 0.0), self.count)
-        sizes = np.bincount(self.number, known, self.count)
-        with np.errstate(invalid="ignore"):
-            return totals / np.where(sizes > 0, sizes, np.nan)
+
+def region_means(cells: np.ndarray, region: np.ndarray, n_regions: int) -> np.ndarray:
+    """Return the mean over each region of one image, leaving missing voxels out.
+
+    Shapes: cells (n_voxels,), region (n_voxels,); returns (n_regions,).
+    """
+    values = cells.astype(np.float64)
+    known = ~np.isnan(values)
+    totals = np.bincount(region, np.where(known, values, 0.0), n_regions)
+    sizes = np.bincount(region, known, n_regions)
+    with np.errstate(invalid="ignore"):
+        return totals / np.where(sizes > 0, sizes, np.nan)

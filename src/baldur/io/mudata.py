@@ -12,8 +12,13 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.escape import check_names
-from baldur.core.limits import LAZY_BYTES, MAX_BYTES, no_bare_memory_error
-from baldur.core.optional import import_extra
+from baldur.core.limits import (
+    LAZY_BYTES,
+    MAX_BYTES,
+    ReadLimits,
+    check_size,
+    no_bare_memory_error,
+)
 from baldur.exceptions import InputError
 from baldur.io.files import check_ids, find_file, parsing
 from baldur.io.hdf5 import (
@@ -21,6 +26,7 @@ from baldur.io.hdf5 import (
     SparseMatrix,
     check_inside,
     has_member,
+    is_dataset,
     member,
     open_file,
     probe,
@@ -29,7 +35,7 @@ from baldur.io.hdf5 import (
 )
 from baldur.views.container import MultiView
 from baldur.views.encode import feature_names
-from baldur.views.sources import RowMapSource, as_source
+from baldur.views.sources import SubsetSource, as_source
 from baldur.views.validate import some
 
 _SUFFIXES = (".h5mu", ".h5ad")
@@ -105,7 +111,7 @@ def read_mudata(
     """
     with _opened(file, trusted, max_bytes) as (path, h5):
         groups = _modalities(path, h5, modalities)
-        ids = _index(path, groups.get("", h5), "obs", max_bytes)
+        ids = _ids(path, h5, max_bytes)
         names = _view_names(path, list(groups), name)
         wanted = _layers(path, layers, list(groups))
         matrices: dict[str, Any] = {}
@@ -113,8 +119,8 @@ def read_mudata(
         left = max_bytes // 2
         for key, group in groups.items():
             view = names[key]
-            obs = _index(path, group, "obs", left)
-            var = _frame(path, group, "var", left)
+            obs = _ids(path, group, left)
+            var = read_frame(path, member(path, group, "var"), left)
             features[view] = feature_names(var.index, f"{path}, var", left)
             # The tables of all modalities share half of the budget; the rest is for a matrix.
             left -= int(obs.nbytes + features[view].nbytes + var.memory_usage(deep=True).sum())
@@ -123,13 +129,13 @@ def read_mudata(
             shape = (len(obs), len(var))
             matrix = _matrix(path, group, wanted[key], shape, backed, max_bytes)
             rows = pd.Index(obs).get_indexer(pd.Index(ids))
-            if len(set(obs) - set(ids)):
+            if set(obs) - set(ids):
                 raise InputError(
                     f"{path}: modality {key!r} has observations that are not in obs of the file."
                 )
             source = as_source(matrix, view)
             if not np.array_equal(rows, np.arange(len(obs))):
-                source = RowMapSource(source, rows)
+                source = SubsetSource(source, rows)
                 present[view] = rows >= 0
             matrices[view] = source
     return MultiView(
@@ -171,7 +177,7 @@ def read_obs(
     >>> folder.cleanup()
     """
     with _opened(file, trusted, max_bytes) as (path, h5):
-        return _frame(path, h5, "obs", max_bytes)
+        return read_frame(path, member(path, h5, "obs"), max_bytes)
 
 
 @contextmanager
@@ -193,14 +199,14 @@ def _modalities(path: Path, h5: Any, wanted: Any) -> dict[str, Any]:
     if int(h5.attrs.get("axis", 0)) != 0:
         raise InputError(f"{path}: its modalities share variables, not observations (axis=1).")
     order = mods.attrs.get("mod-order", None)
-    found = list(mods) if order is None else [str(one) for one in order]
-    found = [one for one in found if has_member(mods, one)]
-    check_names(found, "modality", str(path))
-    listed = found if wanted is None else [wanted] if isinstance(wanted, str) else list(wanted)
-    unknown = [one for one in listed if one not in found]
+    names = list(mods) if order is None else [str(name) for name in order]
+    names = [name for name in names if has_member(mods, name)]
+    check_names(names, "modality", str(path))
+    listed = names if wanted is None else [wanted] if isinstance(wanted, str) else list(wanted)
+    unknown = [name for name in listed if name not in names]
     if unknown or not listed:
-        raise InputError(f"{path}: there is no modality {some(unknown)}; it has {some(found)}.")
-    return {one: member(path, mods, one) for one in listed}
+        raise InputError(f"{path}: there is no modality {some(unknown)}; it has {some(names)}.")
+    return {name: member(path, mods, name) for name in listed}
 
 
 def _view_names(path: Path, keys: list[str], name: str | None) -> dict[str, str]:
@@ -220,15 +226,11 @@ def _layers(path: Path, layers: Any, keys: list[str]) -> dict[str, str | None]:
     return {key: layers.get(key) for key in keys}
 
 
-def _index(path: Path, group: Any, key: str, max_bytes: int) -> np.ndarray:
-    """Return the names in the index of a table, without its other columns."""
-    table = member(path, group, key)
-    names = read_index(path, table, max_bytes)
-    return check_ids(names.tolist(), len(names), f"{path}, index of {table.name}", max_bytes)
-
-
-def _frame(path: Path, group: Any, key: str, max_bytes: int) -> pd.DataFrame:
-    return read_frame(path, member(path, group, key), max_bytes)
+def _ids(path: Path, group: Any, max_bytes: int) -> np.ndarray:
+    """Return the names in the index of the observations, without their other columns."""
+    names = read_index(path, member(path, group, "obs"), max_bytes)
+    where = f"{path}, index of {group.name.rstrip('/')}/obs"
+    return check_ids(names.tolist(), len(names), where, ReadLimits(path, max_bytes))
 
 
 def _matrix(
@@ -239,7 +241,7 @@ def _matrix(
     backed: bool | None,
     max_bytes: int,
 ) -> Any:
-    h5py = import_extra("h5py", "mudata", "Reading MuData and AnnData files")
+    """Return the matrix of a modality, in memory or left in the file."""
     if layer is None:
         node = member(path, group, "X")
     else:
@@ -251,7 +253,8 @@ def _matrix(
         node = member(path, stored, layer)
     # A matrix may be larger than memory, since it can stay in the file.
     check_inside(path, node)
-    if isinstance(node, h5py.Dataset):
+    where = f"{path}, {node.name}"
+    if is_dataset(node):
         if node.shape != shape or node.dtype.kind not in "biuf":
             raise InputError(
                 f"{path}: expected numbers of shape {shape} in {node.name}, but it is "
@@ -259,10 +262,10 @@ def _matrix(
             )
         n_bytes = shape[0] * shape[1] * node.dtype.itemsize
         dense = DenseMatrix(path, node.name, shape, node.dtype)
-        keep = n_bytes <= LAZY_BYTES if backed is None else not backed
-        if keep and n_bytes > max_bytes:
-            raise _too_large(path, node.name, n_bytes, max_bytes)
-        return dense.read(None, slice(None)) if keep else dense
+        if backed or (backed is None and n_bytes > LAZY_BYTES):
+            return dense
+        check_size(where, n_bytes, max_bytes, "Use backed=True.")
+        return dense.read(None, slice(None))
     encoding = str(node.attrs.get("encoding-type", ""))
     if encoding not in ("csr_matrix", "csc_matrix"):
         raise InputError(
@@ -275,17 +278,10 @@ def _matrix(
             f"{path}: expected a sparse matrix of shape {shape} in {node.name}, but it is {kind} "
             f"of shape {claimed}."
         )
-    found = SparseMatrix(path, node.name, shape, kind, encoding == "csr_matrix")
+    matrix = SparseMatrix(path, node.name, shape, kind, encoding == "csr_matrix")
     # In pieces, and put together.
-    n_bytes = 2 * found.stored * (8 + kind.itemsize)
-    keep = n_bytes <= max_bytes if backed is None else not backed
-    if keep and n_bytes > max_bytes:
-        raise _too_large(path, node.name, n_bytes, max_bytes)
-    return found.whole() if keep else found
-
-
-def _too_large(path: Path, node: str, n_bytes: int, max_bytes: int) -> InputError:
-    return InputError(
-        f"{path}: {node} takes {n_bytes / 2**30:.3g} GB, above the limit max_bytes of "
-        f"{max_bytes / 2**30:.3g} GB. Use backed=True."
-    )
+    n_bytes = 2 * int(matrix.indptr[-1]) * (8 + kind.itemsize)
+    if backed or (backed is None and n_bytes > max_bytes):
+        return matrix
+    check_size(where, n_bytes, max_bytes, "Use backed=True.")
+    return matrix.whole()

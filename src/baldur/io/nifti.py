@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import glob
+import gzip
 import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +23,21 @@ from baldur.io.files import as_path, check_ids, find_file, parsing, suffix_of
 from baldur.io.images import (
     SUFFIXES,
     Grid,
-    ImageReader,
-    Regions,
     check_grid,
     check_millimetres,
     describe,
     grid_of,
-    on_grid,
+    labels_on_grid,
+    number_regions,
     open_image,
+    read_image,
+    region_means,
     region_names,
     resampled_grid,
 )
-from baldur.io.table_views import read_ids
+from baldur.io.tables import read_ids
 from baldur.views.container import MultiView
+from baldur.views.encode import feature_names
 
 _RESAMPLE = (None, "continuous", "linear", "nearest")
 _MAX_STARS = 3
@@ -150,26 +154,46 @@ def read_nifti(
             f"smoothing_fwhm={smoothing_fwhm!r} is wider than the images, which span "
             f"{_widest(grid):.0f} mm. Give millimetres, 4 to 12 as a rule."
         )
-    reader = ImageReader(grid, resample, smoothing_fwhm, max_bytes)
+    read = partial(
+        read_image,
+        grid=grid,
+        resample=resample,
+        smoothing_fwhm=smoothing_fwhm,
+        max_bytes=max_bytes,
+    )
     inside = _mask_on(mask, grid, max_bytes)
     if atlas is not None:
         names = region_names(atlas_labels)
-        labels = on_grid(atlas, grid, max_bytes)
-        regions = Regions.of(labels, inside, names, grid, describe_source(atlas))
-        cells = np.empty((len(listed), regions.count), dtype=np.float32)
-        for row, image in zip(cells, listed, strict=True):
-            row[:] = regions.means(reader.read(image))
+        labels = labels_on_grid(atlas, grid, max_bytes)
+        # The absolute path, so that weights can be written back later.
+        file = isinstance(atlas, (str, os.PathLike))
+        source = str(as_path(atlas).absolute()) if file else None
+        voxels, region, info = number_regions(labels, inside, names, grid, source)
+        matrix = np.empty((len(listed), len(info)), dtype=np.float32)
+        for row, image in zip(matrix, listed, strict=True):
+            row[:] = region_means(read(image).ravel()[voxels], region, len(info))
         return MultiView(
-            {name: cells},
+            {name: matrix},
             sample_ids=ids,
-            feature_names={name: regions.names},
-            feature_info={name: regions.info},
+            feature_names={name: feature_names(info["region"], source or "atlas_labels")},
+            feature_info={name: info},
         )
     if atlas_labels is not None:
         raise InputError("atlas_labels= names the regions of atlas=, which is not given.")
     check_grid(grid, max_bytes, int(inside.sum()))
     info = _voxel_info(inside, grid)
-    matrix = _read_matrix(listed, reader, inside, cache_dir, max_bytes)
+    if cache_dir is not None:
+        matrix = _cached_matrix(listed, read, inside, cache_dir)
+    else:
+        check_size(
+            describe(listed[0]),
+            len(listed) * len(info) * 4,
+            max_bytes,
+            "Give cache_dir= to keep the matrix in a file, a mask, or larger voxels.",
+        )
+        matrix = np.empty((len(listed), len(info)), dtype=np.float32)
+        for row, image in zip(matrix, listed, strict=True):
+            row[:] = read(image)[inside]
     return MultiView(
         {name: matrix},
         sample_ids=ids,
@@ -181,11 +205,6 @@ def read_nifti(
 def _widest(grid: Grid) -> float:
     """Return the longest side of a grid in millimetres."""
     return float((np.sqrt((grid.affine[:3, :3] ** 2).sum(axis=0)) * grid.shape).max())
-
-
-def describe_source(image: Any) -> str | None:
-    """Return the absolute path of an image, so that weights can be written back later."""
-    return str(as_path(image).absolute()) if isinstance(image, (str, os.PathLike)) else None
 
 
 def _list_images(images: Any) -> list[Any]:
@@ -248,7 +267,7 @@ def _subject(path: Path) -> str | None:
 def _mask_on(mask: Any, grid: Grid, max_bytes: int) -> np.ndarray:
     if mask is None:
         return np.ones(grid.shape, dtype=bool)
-    inside = on_grid(mask, grid, max_bytes) > 0
+    inside = labels_on_grid(mask, grid, max_bytes) > 0
     if not inside.any():
         raise InputError(
             f"{describe(open_image(mask, max_bytes))}: the mask is empty; no voxel is above 0"
@@ -266,13 +285,9 @@ def _voxel_info(inside: np.ndarray, grid: Grid) -> pd.DataFrame:
             **{axis: place[:, a].astype(np.float32) for a, axis in enumerate("xyz")},
         }
     )
-    info.attrs.update(grid_attrs(grid), kind="voxels")
+    # Plain lists, which any file format can store.
+    info.attrs.update(shape=list(grid.shape), affine=grid.affine.tolist(), kind="voxels")
     return info
-
-
-def grid_attrs(grid: Grid) -> dict[str, Any]:
-    """Return shape and affine for `to_nifti`, as plain lists that any file format can store."""
-    return {"shape": list(grid.shape), "affine": grid.affine.tolist()}
 
 
 def _voxel_names(info: pd.DataFrame) -> np.ndarray:
@@ -280,28 +295,13 @@ def _voxel_names(info: pd.DataFrame) -> np.ndarray:
     return np.char.add(np.char.add(np.char.add(i, "_"), np.char.add(j, "_")), k)
 
 
-def _read_matrix(
-    images: list[Any],
-    reader: ImageReader,
-    inside: np.ndarray,
-    cache_dir: Any,
-    max_bytes: int,
+def _cached_matrix(
+    images: list[Any], read: partial[np.ndarray], inside: np.ndarray, cache_dir: Any
 ) -> np.ndarray:
-    """Return images by voxels, in memory or as a file that is written whole or not at all."""
+    """Return images by voxels from a file, which is written whole or not at all if not there."""
     shape = (len(images), int(inside.sum()))
-    if cache_dir is None:
-        check_size(
-            Path(describe(images[0]) if not isinstance(images[0], Path) else images[0]),
-            shape[0] * shape[1] * 4,
-            max_bytes,
-            "Give cache_dir= to keep the matrix in a file, a mask, or larger voxels.",
-        )
-        cells = np.empty(shape, dtype=np.float32)
-        for row, image in zip(cells, images, strict=True):
-            row[:] = reader.read(image)[inside]
-        return cells
     folder = make_folder(as_path(cache_dir))
-    file = folder / f"images-{_fingerprint(images, reader, inside)}.npy"
+    file = folder / f"images-{_fingerprint(images, read.keywords, inside)}.npy"
     # A link there is replaced: it would lead to cells of another file.
     if file.is_symlink() or not file.is_file():
         header = {"descr": "<f4", "fortran_order": False, "shape": shape}
@@ -309,26 +309,24 @@ def _read_matrix(
         with atomic_file(file) as stream:
             np.lib.format.write_array_header_1_0(stream, header)
             for image in images:
-                stream.write(reader.read(image)[inside].astype("<f4", copy=False).tobytes())
+                stream.write(read(image)[inside].astype("<f4", copy=False).tobytes())
     with parsing(file, "a matrix kept from an earlier call"):
-        kept = np.load(file, mmap_mode="r", allow_pickle=False)
-    if kept.shape != shape or kept.dtype != np.float32:
+        matrix = np.load(file, mmap_mode="r", allow_pickle=False)
+    if matrix.shape != shape or matrix.dtype != np.float32:
         raise InputError(
             f"{file}: expected a matrix of shape {shape} from an earlier call, but it is "
-            f"{kept.dtype} of shape {kept.shape}. Remove the file."
+            f"{matrix.dtype} of shape {matrix.shape}. Remove the file."
         )
-    return kept
+    return matrix
 
 
-def _fingerprint(images: list[Any], reader: ImageReader, inside: np.ndarray) -> str:
+def _fingerprint(images: list[Any], options: Mapping[str, Any], inside: np.ndarray) -> str:
     """Return a hash of the images, the grid, the mask and the options."""
     digest = hashlib.sha256()
     digest.update(np.packbits(inside).tobytes())
-    digest.update(
-        repr(
-            (reader.grid.shape, reader.grid.affine.tolist(), reader.resample, reader.smoothing_fwhm)
-        ).encode()
-    )
+    grid = options["grid"]
+    form = (grid.shape, grid.affine.tolist(), options["resample"], options["smoothing_fwhm"])
+    digest.update(repr(form).encode())
     for image in images:
         if isinstance(image, Path):
             # The content, as copying and unpacking keep or set times as they like.
@@ -407,7 +405,7 @@ def to_nifti(
     cells = volumes[0] if weights.ndim == 1 else np.moveaxis(volumes, 0, -1)
     image = nib.Nifti1Image(cells, affine)
     if file is not None:
-        _write(nib, image, file)
+        _write(image, file)
     return image
 
 
@@ -433,7 +431,7 @@ def _fill_regions(
     atlas = info.attrs.get("atlas") if atlas is None else atlas
     if atlas is None:
         raise InputError("The weights belong to regions; give their atlas with atlas=.")
-    labels = np.rint(on_grid(atlas, grid)).astype(np.int64)
+    labels = np.rint(labels_on_grid(atlas, grid)).astype(np.int64)
     known = info["label"].to_numpy()
     order = np.argsort(known)
     at = np.searchsorted(known[order], labels).clip(max=len(known) - 1)
@@ -443,16 +441,12 @@ def _fill_regions(
         volume[hit] = row[at[hit]]
 
 
-def _write(nib: Any, image: Any, file: Any) -> None:
+def _write(image: Any, file: Any) -> None:
     path = as_path(file)
     if suffix_of(path) not in SUFFIXES:
         raise InputError(f"{path}: an image is written as .nii or .nii.gz.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; make it first.")
-    # nibabel chooses the format by the ending, which the temporary name has to keep.
-    part = path.with_name(f".{os.getpid()}-{path.name}")
-    try:
-        nib.save(image, part)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    cells = image.to_bytes()
+    with atomic_file(path) as stream:
+        stream.write(gzip.compress(cells) if suffix_of(path) == ".nii.gz" else cells)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import io
+import math
 import struct
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 
-from baldur.core.limits import LAZY_BYTES, NAME_LENGTH, check_size
+from baldur.core.limits import LAZY_BYTES, NAME_LENGTH, ReadLimits
 from baldur.exceptions import InputError
 from baldur.io.files import parsing
 from baldur.views.encode import feature_names
@@ -31,8 +31,9 @@ _ADVICE = (
 )
 
 
-@dataclass(frozen=True)
-class _Header:
+class _Header(NamedTuple):
+    """What the header of an array says, and its length in bytes."""
+
     shape: tuple[int, ...]
     fortran: bool
     dtype: np.dtype
@@ -40,31 +41,22 @@ class _Header:
 
     @property
     def n_bytes(self) -> int:
-        n = self.dtype.itemsize
-        for side in self.shape:
-            n *= side
-        return n
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_npy(path: Path, max_bytes: int) -> np.ndarray:
+def read_npy(path: Path, limits: ReadLimits) -> np.ndarray:
     """Return the matrix of a .npy file, mapped when it is large."""
     with parsing(path, "a .npy file"), path.open("rb") as stream:
-        head = _read_header(stream, path, "the array")
-    if head.n_bytes + head.length != path.stat().st_size:
-        raise InputError(
-            f"{path}: expected {head.n_bytes + head.length} bytes by its header, but the file has "
-            f"{path.stat().st_size}. It was cut short; write or copy it again."
-        )
-    _check_matrix(head, path, "the array")
-    with parsing(path, "a .npy file"):
+        head = _read_header(stream, path.stat().st_size, path, "the array")
+        _check_matrix(head, path, "the array")
         if head.n_bytes > LAZY_BYTES:
             return _map(path, head, head.length)
-        check_size(path, head.n_bytes, max_bytes, _ADVICE)
-        return np.load(path, allow_pickle=False)
+        limits.check_size(head.n_bytes, _ADVICE)
+        return np.asarray(np.load(path, allow_pickle=False))
 
 
 def read_npz(
-    path: Path, array: str | None, max_bytes: int
+    path: Path, array: str | None, limits: ReadLimits
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Return matrix, feature names and sample ids (None where the file has none)."""
     with parsing(path, "an .npz file"), zipfile.ZipFile(path) as archive:
@@ -74,21 +66,17 @@ def read_npz(
         heads = {}
         for name, entry in entries.items():
             with archive.open(entry) as stream:
-                heads[name] = _read_header(stream, path, f"the array {name!r}")
-            if heads[name].n_bytes + heads[name].length != entry.file_size:
-                raise InputError(
-                    f"{path}: the array {name!r} claims {heads[name].n_bytes} bytes, but the file "
-                    f"stores {entry.file_size - heads[name].length}. It is damaged; write it again."
-                )
+                what = f"the array {name!r}"
+                heads[name] = _read_header(stream, entry.file_size, path, what)
         matrix = _matrix_name(path, heads, array)
         _check_matrix(heads[matrix], path, f"the array {matrix!r}")
-        X = _read_member(archive, path, entries[matrix], heads[matrix], max_bytes)
+        X = _read_member(archive, path, entries[matrix], heads[matrix], limits)
         found: list[np.ndarray | None] = []
         for what, n, keys in (
             ("column", X.shape[1], ("features", "feature_names")),
             ("row", X.shape[0], ("samples", "sample_ids", "ids")),
         ):
-            key = _first(heads, keys)
+            key = next((k for k in keys if k in heads and len(heads[k].shape) == 1), None)
             if key is None:
                 found.append(None)
                 continue
@@ -97,22 +85,16 @@ def read_npz(
                     f"{path}: the matrix has {n} {what}s, but there are {heads[key].shape[0]} "
                     f"names of {what}s in {key!r}."
                 )
-            found.append(_text(archive, path, entries[key], heads[key], max_bytes))
+            found.append(_read_names(archive, path, entries[key], heads[key], limits))
     return X, found[0], found[1]
 
 
-def _first(heads: dict[str, _Header], keys: tuple[str, ...]) -> str | None:
-    return next((key for key in keys if key in heads and len(heads[key].shape) == 1), None)
-
-
 def _matrix_name(path: Path, heads: dict[str, _Header], array: str | None) -> str:
+    if array is not None and array not in heads:
+        raise InputError(f"{path}: there is no array {array!r}; it holds {some(list(heads))}.")
+    if array is not None or "X" in heads:
+        return array or "X"
     flat = [name for name, head in heads.items() if len(head.shape) == 2]
-    if array is not None:
-        if array not in heads:
-            raise InputError(f"{path}: there is no array {array!r}; it holds {some(list(heads))}.")
-        return array
-    if "X" in heads:
-        return "X"
     if len(flat) != 1:
         raise InputError(
             f"{path}: expected an array called 'X' or just one 2-D array, but it holds "
@@ -121,18 +103,15 @@ def _matrix_name(path: Path, heads: dict[str, _Header], array: str | None) -> st
     return flat[0]
 
 
-def _read_header(stream: IO[bytes], path: Path, what: str) -> _Header:
-    version = npy.read_magic(stream)
+def _read_header(stream: IO[bytes], stored: int, path: Path, what: str) -> _Header:
+    """Return the header of an array, for which so many bytes are stored."""
+    # A header may claim a length of 4 GB: no more than this is read of it.
+    start = io.BytesIO(stream.read(_MAX_HEADER))
+    version = npy.read_magic(start)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
     if read is None:
         raise InputError(f"{path}: {what} is in version {version} of the format, not 1.0 or 2.0.")
-    # The length of the header comes first, and may claim 4 GB.
-    size = stream.read(2 if version == (1, 0) else 4)
-    length = int.from_bytes(size, "little")
-    if length > _MAX_HEADER:
-        raise InputError(f"{path}: {what} claims a header of {length:,} bytes. It is damaged.")
-    header = stream.read(length)
-    shape, fortran, dtype = read(io.BytesIO(size + header))
+    shape, fortran, dtype = read(start)
     if dtype.hasobject:
         raise InputError(
             f"{path}: {what} holds pickled objects, which could run code when opened, and is not "
@@ -140,7 +119,13 @@ def _read_header(stream: IO[bytes], path: Path, what: str) -> _Header:
         )
     if any(side < 0 for side in shape):
         raise InputError(f"{path}: {what} claims the impossible shape {shape}.")
-    return _Header(shape, fortran, dtype, npy.MAGIC_LEN + len(size) + length)
+    head = _Header(shape, fortran, dtype, start.tell())
+    if head.n_bytes + head.length != stored:
+        raise InputError(
+            f"{path}: {what} claims {head.n_bytes:,} bytes, but the file stores "
+            f"{stored - head.length:,}. It was cut short; write or copy it again."
+        )
+    return head
 
 
 def _check_matrix(head: _Header, path: Path, what: str) -> None:
@@ -152,13 +137,12 @@ def _check_matrix(head: _Header, path: Path, what: str) -> None:
 
 
 def _map(path: Path, head: _Header, offset: int) -> np.memmap:
-    if head.fortran:
-        return np.memmap(path, head.dtype, "r", offset, head.shape, "F")
-    return np.memmap(path, head.dtype, "r", offset, head.shape, "C")
+    order: Literal["C", "F"] = "F" if head.fortran else "C"
+    return np.memmap(path, head.dtype, "r", offset, head.shape, order)
 
 
 def _read_member(
-    archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, head: _Header, max_bytes: int
+    archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, head: _Header, limits: ReadLimits
 ) -> np.ndarray:
     if entry.compress_type == zipfile.ZIP_STORED and head.n_bytes > LAZY_BYTES:
         with path.open("rb") as stream:
@@ -166,29 +150,28 @@ def _read_member(
             name, extra = struct.unpack("<HH", stream.read(4))
         start = entry.header_offset + _SHORT_HEADER + name + extra + head.length
         return _map(path, head, start)
-    check_size(path, head.n_bytes, max_bytes, _ADVICE)
+    limits.check_size(head.n_bytes, _ADVICE)
     with archive.open(entry) as stream:
         return np.asarray(npy.read_array(stream, allow_pickle=False))
 
 
-def _text(
-    archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, head: _Header, max_bytes: int
+def _read_names(
+    archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, head: _Header, limits: ReadLimits
 ) -> np.ndarray:
-    if head.dtype.kind not in "iuUS":
+    kind = head.dtype.kind
+    if kind not in "iuUS":
         raise InputError(f"{path}: expected names as text, but their dtype is {head.dtype}.")
-    width = head.dtype.itemsize // (4 if head.dtype.kind == "U" else 1)
-    if head.dtype.kind in "US" and width > NAME_LENGTH:
+    width = head.dtype.itemsize // (4 if kind == "U" else 1)
+    if kind in "US" and width > NAME_LENGTH:
         raise InputError(
             f"{path}: expected names of at most {NAME_LENGTH:,} characters, but their dtype is "
             f"{head.dtype}."
         )
     # As text each character takes four bytes.
-    n_bytes = head.n_bytes * (4 if head.dtype.kind == "S" else 1)
-    check_size(path, n_bytes * _NAME_COPIES, max_bytes, "Shorten the longest of its names.")
+    n_bytes = head.n_bytes * (4 if kind == "S" else 1)
+    limits.check_size(n_bytes * _NAME_COPIES, "Shorten the longest of its names.")
     with archive.open(entry) as stream:
-        found = npy.read_array(stream, allow_pickle=False)
-    if found.dtype.kind in "iu":
-        return found
-    return feature_names(
-        (np.char.decode(found, "utf-8") if found.dtype.kind == "S" else found).tolist(), path
-    )
+        names = np.asarray(npy.read_array(stream, allow_pickle=False))
+    if kind in "iu":
+        return names
+    return feature_names((np.char.decode(names, "utf-8") if kind == "S" else names).tolist(), path)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from baldur.core.limited_process import first_look
-from baldur.core.limits import LAZY_BYTES, Deadline, check_ratio, check_size
+from baldur.core.limits import LAZY_BYTES, ReadLimits, check_ratio
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
-from baldur.io.delimited import id_position
-from baldur.io.files import check_unique, parsing
-from baldur.io.parquet_first_look import text_columns
+from baldur.io.files import check_unique, id_position, parsing
+from baldur.io.first_look import first_look, text_columns
 from baldur.views.validate import some
 
 _ADVICE = "Give a larger max_bytes=, or name fewer columns=[...]."
-_LOOK = Path(__file__).with_name("parquet_first_look.py")
 # The sample id of each row: text, its copies, and its place in an index (measured: 340 bytes).
 _PER_ROW = 400
 # Columns unpacked, and what is made of them.
@@ -53,10 +49,9 @@ class ParquetMatrix:
 def read_parquet(
     path: Path,
     id_column: str | int | None,
-    columns: list[str] | None,
-    exclude: list[str],
-    max_bytes: int,
-    deadline: Deadline,
+    columns: Sequence[str] | None,
+    exclude: Sequence[str],
+    limits: ReadLimits,
 ) -> tuple[pd.DataFrame, str | None, ParquetMatrix | None]:
     """Return the table, the name of its column of ids, and a lazy matrix.
 
@@ -67,41 +62,44 @@ def read_parquet(
     types = import_extra("pyarrow.types", "tables", "Reading Parquet")
     with parsing(path, "Parquet"), parquet.ParquetFile(path) as file:
         schema, footer = file.schema_arrow, file.metadata
-        names = list(schema.names)
-        check_unique(path, names)
-        index = _pandas_index(schema, names)
-        ids = _id_name(path, id_column, index, names)
-        # The index of pandas is not a feature, whichever column holds the ids.
-        left_out = {*exclude, ids, index}
-        asked = None if columns is None else set(columns)
-        kept = [n for n in names if n not in left_out and (asked is None or n in asked)]
-        nested = [n for n in kept if not _is_plain(types, schema.field(n).type)]
-        if nested:
-            raise InputError(
-                f"{path}: expected plain columns, but {some(nested)} hold lists, structures or "
-                "other objects. Leave them out with exclude=[...]."
-            )
-        n_rows = int(footer.num_rows)
-        floats = [n for n in kept if types.is_floating(schema.field(n).type)]
-        n_bytes = n_rows * len(kept) * 8
-        lazy = None
-        wanted = {*kept, ids}
-        read = [n for n in names if n in wanted]
-        if floats == kept and kept and n_bytes > LAZY_BYTES:
-            check_ratio(path, "its footer", n_bytes, path.stat().st_size)
-            single = all(schema.field(n).type.bit_width <= 32 for n in kept)
-            lazy = ParquetMatrix(path, kept, n_rows, np.float32 if single else np.float64)
-            read = [] if ids is None else [ids]
-        widths = sum(_width(types, schema.field(n).type) for n in read)
-        check_size(path, n_rows * (_PER_ROW + widths), max_bytes, _ADVICE)
-        check_size(path, _PER_BYTE * _unpacked(footer, set(read)), max_bytes, _ADVICE)
+    names = list(schema.names)
+    check_unique(path, names)
+    # The index of pandas is not a feature, whichever column holds the ids.
+    index = _pandas_index(schema, names)
+    if id_column == 0 and index is not None:
+        id_column = index
+    position = id_position(path, id_column, names)
+    ids = None if position is None else names[position]
+    left_out = {*exclude, ids, index}
+    wanted = None if columns is None else set(columns)
+    features = [n for n in names if n not in left_out and (wanted is None or n in wanted)]
+    nested = [n for n in features if not _is_plain(types, schema.field(n).type)]
+    if nested:
+        raise InputError(
+            f"{path}: expected plain columns, but {some(nested)} hold lists, structures or "
+            "other objects. Leave them out with exclude=[...]."
+        )
+    n_rows = int(footer.num_rows)
+    n_bytes = n_rows * len(features) * 8
+    lazy = None
+    needed = {*features, ids}
+    read = [n for n in names if n in needed]
+    floats = all(types.is_floating(schema.field(n).type) for n in features)
+    if floats and features and n_bytes > LAZY_BYTES:
+        check_ratio(path, "its footer", n_bytes, path.stat().st_size)
+        single = all(schema.field(n).type.bit_width <= 32 for n in features)
+        lazy = ParquetMatrix(path, features, n_rows, np.float32 if single else np.float64)
+        read = [] if ids is None else [ids]
+    widths = sum(_width(types, schema.field(n).type) for n in read)
+    limits.check_size(n_rows * (_PER_ROW + widths), _ADVICE)
+    limits.check_size(_PER_BYTE * _unpacked(footer, set(read)), _ADVICE)
     # Pages can crash the library, and unpack to more than the footer says.
-    later = [] if lazy is None else kept
-    first_look(_LOOK, path, max_bytes, "Parquet", json.dumps({"now": read, "later": later}))
+    later = [] if lazy is None else features
+    first_look(path, limits.max_bytes, "Parquet", {"now": read, "later": later})
     if not read:
         return pd.DataFrame(index=range(n_rows)), None, lazy
     texts = set(text_columns(schema)).intersection(read)
-    return _read(path, footer, read, texts, deadline), ids, lazy
+    return _read(path, footer, read, texts, limits), ids, lazy
 
 
 def _is_plain(types: Any, kind: Any) -> bool:
@@ -136,7 +134,7 @@ def _unpacked(footer: Any, wanted: set[str]) -> int:
 
 
 def _read(
-    path: Path, footer: Any, names: list[str], texts: set[str], deadline: Deadline
+    path: Path, footer: Any, names: list[str], texts: set[str], limits: ReadLimits
 ) -> pd.DataFrame:
     """Return some columns; repeated values of the columns `texts` are stored once."""
     parquet = import_extra("pyarrow.parquet", "tables", "Reading Parquet")
@@ -147,27 +145,23 @@ def _read(
             table = file.read(columns=names, use_threads=False)
         # Straight from the file: as a category of pandas each column would take 10 KB.
         # By position, since finding a name takes longer the wider a table is.
-        found, others = {}, []
+        cells, others = {}, []
         for at, name in enumerate(table.column_names):
-            deadline.check()
+            limits.check_time()
             if name in texts:
-                found[name] = _texts(table.column(at))
+                cells[at] = _texts(table.column(at))
             else:
                 others.append(at)
-        frame = table.select(others).to_pandas(ignore_metadata=True)
-        for at, dtype in enumerate(frame.dtypes):
-            if isinstance(dtype, pd.CategoricalDtype) and _has_bytes(dtype.categories):
-                column = frame.iloc[:, at].cat
-                cells = _take(column.categories, column.codes.to_numpy())
-                frame.isetitem(at, pd.Categorical(cells))
-        if found:
-            frame = pd.concat([frame, pd.DataFrame(found)], axis=1)
-        place = {name: at for at, name in enumerate(frame.columns)}
-        return frame.iloc[:, [place[name] for name in table.column_names]]
-
-
-def _has_bytes(values: Iterable[Any]) -> bool:
-    return any(isinstance(one, bytes) for one in values)
+        frame = table.select(others).to_pandas(ignore_metadata=True).set_axis(others, axis=1)
+        for at, dtype in zip(others, frame.dtypes, strict=True):
+            levels = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else ()
+            if any(isinstance(level, bytes) for level in levels):
+                frame[at] = pd.Categorical(_take(levels, frame[at].cat.codes.to_numpy()))
+        if cells and others:
+            frame = pd.concat([frame, pd.DataFrame(cells)], axis=1).sort_index(axis=1)
+        elif cells:
+            frame = pd.DataFrame(cells)
+        return frame.set_axis(table.column_names, axis=1)
 
 
 def _texts(column: Any) -> np.ndarray:
@@ -181,26 +175,11 @@ def _texts(column: Any) -> np.ndarray:
 
 def _take(values: Iterable[Any], codes: np.ndarray) -> np.ndarray:
     """Return a text for every code; bytes are read as UTF-8, once each."""
-    kinds = [
+    texts = [
         one.decode("utf-8", errors="replace") if isinstance(one, bytes) else one for one in values
     ]
     # The last is for missing cells, whose code is -1.
-    return np.array([*kinds, np.nan], dtype=object)[codes]
-
-
-def _id_name(
-    path: Path, id_column: str | int | None, index: str | None, names: list[str]
-) -> str | None:
-    """Return the column of ids: the one asked for, or what pandas wrote as its index."""
-    if id_column is None or (id_column == 0 and index is not None):
-        return index if id_column == 0 else None
-    at = id_position(id_column, names)
-    if at < 0:
-        raise InputError(
-            f"{path}: there is no column {id_column!r} for id_column; the columns are "
-            f"{some(names)}."
-        )
-    return names[at]
+    return np.array([*texts, np.nan], dtype=object)[codes]
 
 
 def _pandas_index(schema: Any, names: list[str]) -> str | None:

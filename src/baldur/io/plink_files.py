@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.escape import check_names
-from baldur.core.limits import MAX_BYTES, Deadline, check_size, text_array
+from baldur.core.limits import MAX_BYTES, ReadLimits, check_size, text_array
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
 from baldur.io.files import check_unique, parsing
-from baldur.views.sources import MISSING_INT8
+from baldur.views.sources import MISSING_INT8, read_lines
 
 _BED_MAGIC = b"\x6c\x1b"
 # Variants looked at when checking that a file has as many people as its list.
@@ -72,21 +71,7 @@ class BedMatrix:
         """Return the cells of `rows` (None: all) and `cols`."""
         wanted = np.arange(self.shape[1])[cols]
         width = (self.shape[0] + 3) // 4
-        packed = np.empty((len(wanted), width), dtype=np.uint8)
-        # Variants that follow each other are read at once.
-        breaks = np.flatnonzero(np.diff(wanted) != 1) + 1
-        with self.path.open("rb") as stream:
-            for start, end in zip([0, *breaks], [*breaks, len(wanted)], strict=True):
-                part: Any = packed[start:end]
-                if part.size:
-                    stream.seek(3 + int(wanted[start]) * width)
-                    got = stream.readinto(memoryview(part).cast("B"))
-                    if got != part.nbytes:
-                        raise InputError(
-                            f"{self.path}: expected {part.nbytes} bytes at variant "
-                            f"{int(wanted[start])}, but the file gave {got}. It changed since it "
-                            "was opened; open it again."
-                        )
+        packed = read_lines(str(self.path), 3, np.dtype(np.uint8), width, wanted, slice(None))
         cells = _FOUR_CALLS[packed].view(np.int8)  # (variants, people), padded to whole bytes
         return np.take(cells, np.arange(self.shape[0]) if rows is None else rows, axis=1).T
 
@@ -213,27 +198,15 @@ def read_people(path: Path) -> pd.DataFrame:
     check_size(path, size, MAX_BYTES, "Check that it is a list of people.")
     psam = path.suffix.lower() == ".psam"
     with parsing(path, "a list of people"):
-        _check_lines(path)
-        lead, header = _header(path, ("#FID", "#IID")) if psam else (0, None)
-        _check_fields(path, lead)
-        frame = pd.read_csv(
-            path,
-            sep=r"\s+",
-            header=None,
-            skiprows=lead,
-            dtype=str,
-            keep_default_na=False,
-            na_filter=False,
-            quoting=3,
-        )
+        lead, header = _header(path, ("#FID", "#IID") if psam else ())
+        frame = pd.concat(_chunks(path, lead), ignore_index=True)
     if not psam:
         if frame.shape[1] != len(_FAM):
             raise InputError(
                 f"{path}: expected {len(_FAM)} columns ({', '.join(_FAM)}), but found "
                 f"{frame.shape[1]}. It is not a .fam file, or some fields are empty."
             )
-        frame.columns = pd.Index(_FAM)
-        return frame
+        return frame.set_axis(_FAM, axis=1)
     if header is None:
         header = ["#FID", "#IID", "PAT", "MAT", "SEX", "PHENO1"][: frame.shape[1]]
     if len(header) != frame.shape[1]:
@@ -250,75 +223,67 @@ def read_people(path: Path) -> pd.DataFrame:
 
 def read_variants(path: Path, max_bytes: int = MAX_BYTES) -> tuple[np.ndarray, pd.DataFrame]:
     """Return names and a table of chromosome, position and alleles, held in few bytes each."""
+    limits = ReadLimits(path, max_bytes)
     # Held in a few bytes each: about as much as the file.
-    check_size(path, path.stat().st_size, max_bytes, "Check that it is a list of variants.")
-    deadline = Deadline(path)
+    limits.check_size(path.stat().st_size, "Check that it is a list of variants.")
     pvar = path.suffix.lower() == ".pvar"
     names: list[np.ndarray] = []
     parts: list[pd.DataFrame] = []
     with parsing(path, "a list of variants"):
-        _check_lines(path)
-        lead, header = _header(path, ("#CHROM",)) if pvar else (0, None)
+        lead, header = _header(path, ("#CHROM",) if pvar else ())
         if pvar and header is None:
             header = ["#CHROM", "ID", "CM", "POS", "ALT", "REF"]
-        _check_fields(path, lead)
         for chunk in _chunks(path, lead):
-            deadline.check()
+            limits.check_time()
             table = _named(path, chunk, header)
             names.append(_names(table, path, max_bytes))
             parts.append(_compact(table))
             # Put together, all names are as wide as the longest.
             width = max(part.dtype.itemsize for part in names)
             n_bytes = 2 * width * sum(map(len, names))
-            check_size(path, n_bytes, max_bytes, "Shorten the longest name of a variant.")
-    if not parts:
-        raise InputError(f"{path}: expected a list of variants, but found none.")
+            limits.check_size(n_bytes, "Shorten the longest name of a variant.")
     return np.concatenate(names), _concat(parts)
 
 
-def _check_lines(path: Path) -> None:
-    """Refuse what is not text in short lines, before any line is read as a whole."""
-    with path.open("rb") as stream:
-        while piece := stream.read(_LONGEST_LINE):
+def _header(path: Path, marks: tuple[str, ...]) -> tuple[int, list[str] | None]:
+    """Return how many lines precede the data, and the column names if a line of them is marked.
+
+    What is not text in short lines of a few fields is refused, before any line is read as a whole.
+    """
+    with path.open("rb") as binary:
+        while piece := binary.read(_LONGEST_LINE):
             if b"\0" in piece:
                 raise InputError(f"{path}: expected text, but it holds zero bytes.")
             if len(piece) == _LONGEST_LINE and b"\n" not in piece:
                 raise InputError(
                     f"{path}: expected lines of fields, but one has more than a million characters."
                 )
-
-
-def _check_fields(path: Path, lead: int) -> None:
-    """Refuse a first line of data with too many fields, before it is parsed."""
-    with path.open("rb") as stream:
-        line = next(islice(stream, lead, None), b"")
-    if len(line.split()) > _MOST_FIELDS:
-        raise InputError(f"{path}: expected a few fields in a line, not {len(line.split()):,}.")
-
-
-def _header(path: Path, first: tuple[str, ...]) -> tuple[int, list[str] | None]:
-    """Return how many lines precede the data, and the column names if they are given."""
+    names: list[str] | None = None
     with path.open(encoding="utf-8") as stream:
         for number, line in enumerate(stream):
-            if line.startswith(first):
-                return number + 1, line.split()
-            if not line.startswith("#"):
-                return number, None
+            if names is None and line.startswith(marks):
+                names = line.split()
+            elif names is not None or not marks or not line.startswith("#"):
+                fields = len(line.split())
+                if fields > _MOST_FIELDS:
+                    raise InputError(f"{path}: expected a few fields in a line, not {fields:,}.")
+                return number, names
     raise InputError(f"{path}: expected data after the header lines, but found none.")
 
 
 def _chunks(path: Path, lead: int) -> Iterator[pd.DataFrame]:
-    reader = pd.read_csv(
+    """Yield the fields of some lines at a time as text."""
+    with pd.read_csv(
         path,
         sep=r"\s+",
         header=None,
         skiprows=lead,
         dtype=str,
+        keep_default_na=False,
         na_filter=False,
         quoting=3,
         chunksize=_LINES,
-    )
-    with reader:
+    ) as reader:
         yield from reader
 
 
@@ -378,13 +343,11 @@ def _compact(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _concat(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    if len(parts) == 1:
-        return parts[0]
     columns: dict[str, Any] = {}
     for name in parts[0].columns:
         pieces = [part[name] for part in parts]
         if isinstance(pieces[0].dtype, pd.CategoricalDtype):
             columns[name] = pd.api.types.union_categoricals(pieces, sort_categories=False)
         else:
-            columns[name] = np.concatenate([piece.to_numpy() for piece in pieces])
+            columns[name] = np.concatenate(pieces)
     return pd.DataFrame(columns)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -30,20 +30,12 @@ _COMPARED = 100  # letters of a word
 _MOST_COMPARED = 2_000  # words
 
 
-class Problem(NamedTuple):
-    """One wrong value: its key, what is wrong with it, and what to do."""
-
-    key: str
-    what: str
-    fix: str
-
-
 class SectionError(ValueError):
-    """Raised by validators with a `Problem`; its key is relative to the value that is validated."""
+    """Raised by validators: what is wrong, what to do, and the key within the validated value."""
 
     def __init__(self, what: str, fix: str, key: str = "") -> None:
         super().__init__(f"{what}; {fix}")
-        self.problem = Problem(key, what, fix)
+        self.key, self.what, self.fix = key, what, fix
 
 
 def nearest(word: Any, known: Iterable[Any]) -> str:
@@ -118,14 +110,13 @@ class _JsonSchema(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        made = super().default_schema(schema)
-        if made.get("default", 0) is None:
-            del made["default"]
-        return made
+        described = super().default_schema(schema)
+        if described.get("default", 0) is None:
+            del described["default"]
+        return described
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
-        made = super().tagged_union_schema(schema)
-        return {"anyOf": made["oneOf"]}
+        return {"anyOf": super().tagged_union_schema(schema)["oneOf"]}
 
 
 def schema_of(what: Any) -> dict[str, Any]:
@@ -136,8 +127,8 @@ def schema_of(what: Any) -> dict[str, Any]:
 # -- one line about a wrong value ------------------------------------------------------------------
 
 
-def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> Problem:
-    """Return the first problem of a validation, with a misspelt key before everything else."""
+def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> tuple[str, str, str]:
+    """Return key, problem and remedy of a validation; a misspelt key comes before all else."""
     errors = error.errors(include_url=False)
     first = min(errors, key=lambda one: one["type"] != "extra_forbidden")
     at = first["loc"]
@@ -146,29 +137,25 @@ def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> Pr
     first = inside[0] if inside and len(at) > 1 else first
     place = _Place(schema, given)
     place.follow(first["loc"])
+    key, kind = place.key, first["type"]
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, SectionError):
-        inner = cause.problem.key
-        dot = "." if place.key and inner and not inner.startswith("[") else ""
-        key = f"{place.key}{dot}{inner}"
-        return cause.problem._replace(key=key)
-    if first["type"] == "extra_forbidden":
-        return Problem(place.key, "unknown key", nearest(first["loc"][-1], place.siblings))
-    if first["type"] == "missing":
-        return Problem(place.key, "missing", f"give {place.about}")
-    if first["type"].startswith("union_tag") and isinstance(place.value, Mapping):
-        kind, known = place.value.get("kind"), place.kinds()
-        key = f"{place.key}.kind" if place.key else "kind"
-        return Problem(key, f"{shown(kind)} is not known", nearest(kind, known))
+        dot = "." if key and cause.key and not cause.key.startswith("[") else ""
+        return f"{key}{dot}{cause.key}", cause.what, cause.fix
+    if kind == "extra_forbidden":
+        return key, "unknown key", nearest(first["loc"][-1], place.siblings)
+    if kind == "missing":
+        return key, "missing", f"give {place.about}"
+    if kind.startswith("union_tag") and isinstance(place.value, Mapping):
+        given_kind = place.value.get("kind")
+        key = f"{key}.kind" if key else "kind"
+        return key, f"{shown(given_kind)} is not known", nearest(given_kind, place.kinds())
     if place.is_section() and not isinstance(place.value, Mapping):
-        where = place.key or "views.NAME"
         what = f"must be a section, not {shown(place.value)}"
-        return Problem(place.key, what, f"write [{where}] and its keys below")
+        return key, what, f"write [{key or 'views.NAME'}] and its keys below"
     what = f"must be {_expected(place.node, place.definitions)}, not {shown(place.value)}"
     listed = place.node.get("type") == "array"
-    return Problem(
-        place.key, what, 'write for example ["age", "sex"]' if listed else f"it is {place.about}"
-    )
+    return key, what, 'write for example ["age", "sex"]' if listed else f"it is {place.about}"
 
 
 class _Place:

@@ -1,14 +1,26 @@
-"""The section of a study file that describes one view, typed for each kind of file."""
+"""Views of a study file: the section of each kind of file, its reader and its steps to fit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError
 
+from baldur.core.escape import one_line
+from baldur.core.limits import MAX_BYTES
+from baldur.core.paths import is_below
+from baldur.exceptions import BaldurError, InputError
 from baldur.io.files import as_path, suffix_of
-from baldur.io.schema import Names, OneOf, Section, SectionError, Text, problem_of, schema_of
+from baldur.io.mudata import read_mudata
+from baldur.io.nifti import read_nifti
+from baldur.io.plink import plink_files, read_plink
+from baldur.io.schema import Names, OneOf, Section, Text, problem_of, schema_of
+from baldur.io.tables import read_table
+from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
+from baldur.views.container import MultiView
 
 _BY_ENDING = {
     ".bed": "plink",
@@ -176,11 +188,174 @@ ViewSection: TypeAlias = Annotated[
 
 
 def view_section(given: Any) -> Any:
-    """Return the typed section of a view."""
+    """Return the typed section of a view, or refuse what is wrong in one line."""
     if isinstance(given, _View):
         return given
     try:
         return TypeAdapter(ViewSection).validate_python(given)
     except ValidationError as error:
-        found = problem_of(error, schema_of(ViewSection), given)
-        raise SectionError(found.what, found.fix, found.key) from None
+        key, what, fix = problem_of(error, schema_of(ViewSection), given)
+        line = f"{key or 'view'}: {what}; {fix}"
+        raise InputError(line if line.endswith("?") else f"{line}.") from None
+
+
+READERS: Mapping[str, Callable[..., MultiView]] = {
+    "table": read_table,
+    "plink": read_plink,
+    "nifti": read_nifti,
+    "mudata": read_mudata,
+}
+"""Kind of a view in a study file to its reader."""
+
+
+def read_view(
+    spec: Mapping[str, Any] | ViewSection,
+    base_dir: str | os.PathLike[str],
+    *,
+    roots: Sequence[str | os.PathLike[str]] = (),
+    needed: Sequence[str] | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> MultiView:
+    """Read the view one section of a study file describes.
+
+    Files are named relative to the folder of the study file and have to lie inside it (or inside
+    one of `roots`) once symbolic links are followed: a study file from someone else cannot reach
+    other files of the machine. Absolute paths are accepted under the same rule. Addresses, home
+    folders (``~``) and variables (``$HOME``) are not expanded.
+
+    Parameters
+    ----------
+    spec : dict or typed section
+        ``file`` (for images also a pattern or a list), ``name``, ``kind`` ("table", "plink",
+        "nifti" or "mudata"; default by the ending of the file), and the options of the reader of
+        that kind, see `baldur.io.view_sections`. Options that are learned from training rows
+        belong to `view_steps`; nothing is learned here.
+    base_dir : str or path-like
+        Folder of the study file.
+    roots : sequence of str or path-like
+        Further folders that files may lie in, named by whoever runs the study.
+    needed : sequence of str, optional
+        For a table, the columns that have to become numbers; see `read_table`.
+    max_bytes : int, default=4 GB
+        Memory that reading one file may take; a study file cannot say so itself.
+
+    Returns
+    -------
+    MultiView
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from baldur.io import read_view
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> _ = (pathlib.Path(folder.name) / "clinic.csv").write_text("id,age" + chr(10) + "a,61")
+    >>> read_view({"file": "clinic.csv", "name": "clinic"}, folder.name).feature_names["clinic"]
+    array(['age'], dtype='<U3')
+    >>> read_view({"file": "clinic.csv", "max_level": 3}, folder.name)
+    Traceback (most recent call last):
+    ...
+    baldur.exceptions.InputError: max_level: unknown key; did you mean 'max_levels'?
+    >>> read_view({"file": "../secret.csv"}, folder.name)
+    Traceback (most recent call last):
+    ...
+    baldur.exceptions.InputError: ../secret.csv: files of a study have to lie in its folder...
+    >>> folder.cleanup()
+    """
+    section = view_section(spec)
+    kind, file = section.kind, section.file
+    base, allowed = Path(base_dir), [Path(one).resolve() for one in (base_dir, *roots)]
+    options = section.options(learned=False)
+    if kind == "table" and needed is not None:
+        options["needed"] = needed
+    for key in OPTIONS_WITH_PATHS:
+        if isinstance(options.get(key), str):
+            options[key] = _inside(options[key], base, allowed)
+    if kind == "nifti" and isinstance(file, str) and any(mark in file for mark in "*?["):
+        paths = _pattern(file, base, allowed)
+    else:
+        listed = file if isinstance(file, list) else [file]
+        paths = [_inside(one, base, allowed) for one in listed]
+    if kind == "plink":
+        # Three files are read, and each may be a link of its own.
+        for part in plink_files(paths[0]):
+            _inside(part.absolute(), base, allowed)
+    try:
+        files = paths if kind == "nifti" else paths[0]
+        return READERS[kind](files, max_bytes=max_bytes, **options)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, BaldurError):
+            raise
+        # A value that has the right type and that a library of the reader cannot work with.
+        raise InputError(
+            f"{paths[0].name}: the options of this view cannot be used "
+            f"({one_line(str(error))[:200]}). Correct them."
+        ) from error
+
+
+def view_steps(spec: Mapping[str, Any] | ViewSection) -> list[Any]:
+    """Return the steps to fit on training rows for the view that one section describes.
+
+    Examples
+    --------
+    >>> from baldur.io.view_sections import view_steps
+    >>> view_steps({"file": "study.bed", "name": "snps", "min_maf": 0.01})
+    [VariantFilter(min_maf=0.01, views='snps')]
+    """
+    section = view_section(spec)
+    given = section.options(learned=True)
+    if isinstance(section, TableView):
+        if given.get("drop") == "none":
+            given["drop"] = None
+        return [CategoryEncoder(section.name, **given)]
+    if section.kind == "plink" and given:
+        return [VariantFilter(section.name, **given)]
+    if section.kind == "nifti":
+        if section.mask is None and section.atlas is None:
+            return [VoxelMask(section.name, **given)]
+        if given:
+            raise InputError(
+                f"{', '.join(given)}: these options learn a mask, but the view has one already "
+                "(mask or atlas). Leave them out."
+            )
+    return []
+
+
+def _inside(file: Any, base: Path, allowed: list[Path]) -> Path:
+    """Return the path of a file of the study, or refuse one that leads out of its folders."""
+    path = as_path(file)
+    if not is_below(base / path, allowed):
+        raise InputError(
+            f"{path}: files of a study have to lie in its folder {allowed[0]}, symbolic links "
+            "followed. Move the file there, or name its folder among the data folders (roots) when "
+            "running the study."
+        )
+    return base / path
+
+
+def _pattern(file: Any, base: Path, allowed: list[Path]) -> list[Path]:
+    """Return the files a pattern stands for, each of them inside the allowed folders."""
+    path = as_path(file)
+    parts = path.parts
+    fixed = next(i for i, part in enumerate(parts) if any(mark in part for mark in "*?["))
+    if ".." in parts[fixed:]:
+        raise InputError(f"{path}: a pattern must not contain '..' after its first wildcard.")
+    folder = _inside(Path(*parts[:fixed]) if fixed else Path(), base, allowed)
+    found = _expanded(folder, parts[fixed:])
+    if not found:
+        raise InputError(f"{path}: no file in {folder} fits this pattern.")
+    return [_inside(one.absolute(), base, allowed) for one in found]
+
+
+def _expanded(folder: Path, parts: tuple[str, ...]) -> list[Path]:
+    """Return the files that a pattern stands for.
+
+    Each folder is looked into once for each part, however many links lead to it: with links in a
+    circle there is no end to the paths.
+    """
+    here = {folder.resolve(): folder}
+    for part in parts[:-1]:
+        below = [one for each in here.values() for one in sorted(each.glob(part)) if one.is_dir()]
+        here = {}
+        for one in below:
+            here.setdefault(one.resolve(), one)
+    return sorted({one for each in here.values() for one in each.glob(parts[-1]) if one.is_file()})

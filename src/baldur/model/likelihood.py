@@ -13,8 +13,8 @@ All arrays are (F, C, n): folds by outputs by rows. Rows of weight 0 pad a fold:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln, ndtr
@@ -167,49 +167,54 @@ Noise = Precision | None
 """q(psi) of Gaussian outputs; None for logistic outputs."""
 
 
-class Likelihood(Protocol):
-    """Interface of a likelihood: outputs, sites, noise and expected log-likelihood."""
+@dataclass(frozen=True)
+class Likelihood:
+    """Outputs T and how much each row counts, both (F, C, n); the density is that of a subclass.
 
-    @property
-    def weight(self) -> Array:
-        """How much each row counts, (F, C, n)."""
+    Moments are those of N(mean, var), the linear predictor under q. Values are summed over rows.
+    """
+
+    T: Array
+    weight: Array
+    shared: bool = False  # whether outputs share the precisions of their sites
 
     @property
     def n_outputs(self) -> int:
-        """Number of outputs C, or of factors that stand for them."""
+        """Number of outputs C."""
+        return self.T.shape[1]
 
     @property
     def n_precisions(self) -> int:
         """Number of outputs with site precisions of their own; 1 where all share them."""
+        return 1 if self.shared else self.n_outputs
 
-    def noise_at(self, mean: Array, var: Array) -> Any:
-        """Return q of the noise precision, or None, from N(mean, var) only."""
+    def noise_at(self, mean: Array, var: Array) -> Noise:
+        """Return the best q of the noise precision; None for outputs without noise."""
+        return None
 
-    def learn(self, mean: Array, var: Array, noise: Any) -> Any:
-        """Return q of the noise precision, or None, at least as good at N(mean, var) as `noise`."""
+    def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
+        """Return E[ln p], (F, C), and the best sites. Outputs with shared sites have (F, 1)."""
+        raise NotImplementedError
 
-    def evaluate(self, mean: Array, var: Array, noise: Any) -> tuple[Array, Sites]:
-        """Return E[ln p] under N(mean, var), summed over rows, (F, C), and the best sites there.
-
-        Outputs that share what is learned have one value, (F, 1).
-        """
-
-    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Any) -> Array:
+    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
         """Return what takes the place of E[ln p] where the log evidence is wanted, (F, C).
 
         `mean` and `var` are moments under sites that have converged.
         """
+        raise NotImplementedError
 
     def base_logit(self) -> Array:
         """Return the linear predictor of a model without features, (F, C)."""
+        return np.asarray((self.weight * self.T).sum(axis=-1) / self.weight.sum(axis=-1))
 
-    def take(self, at: IntArray) -> Any:
+    def take(self, at: IntArray) -> Self:
         """Return the likelihood of some folds."""
+        return replace(self, T=self.T[at], weight=self.weight[at])
 
 
 @dataclass(frozen=True)
-class LogisticLikelihood:
-    """Bernoulli outputs T of 0 and 1 with row weights, both (F, C, n).
+class LogisticLikelihood(Likelihood):
+    """Bernoulli outputs of 0 and 1.
 
     site precision  h = E[sigmoid(eta)(1 - sigmoid(eta))]
     site linear     j = E[t - sigmoid(eta)] + h <eta>
@@ -218,40 +223,27 @@ class LogisticLikelihood:
     rows and makes delta shrink too much. Under q each eta is Gaussian, so the integral is
     one-dimensional and needs no bound. A full step to the new sites may overshoot; callers damp
     it and accept only steps that raise the bound.
+
+    Several outputs may be given one site precision per row, the mean of their own (`shared`). It is
+    the precision of the best posteriors with one covariance for all outputs: the sum of their
+    bounds is largest there. Means have their optimum where alpha = t - E[sigmoid], whatever the
+    precision is. So sharing it approximates variances alone, and saves all factorisations but one.
     """
-
-    T: Array
-    weight: Array
-
-    @property
-    def n_outputs(self) -> int:
-        """Return the number of outputs C."""
-        return self.T.shape[1]
-
-    @property
-    def n_precisions(self) -> int:
-        """Number of outputs C: each has site precisions of its own."""
-        return self.T.shape[1]
-
-    def noise_at(self, mean: Array, var: Array) -> Noise:
-        """Return None, because logistic outputs have no noise precision."""
-        return None
-
-    def learn(self, mean: Array, var: Array, noise: Noise) -> Noise:
-        """Return None, because logistic outputs have no noise precision."""
-        return None
 
     def base_logit(self) -> Array:
         """Return the log odds of each output, (F, C)."""
-        return log_odds_of_rate((self.weight * self.T).sum(axis=-1) / self.weight.sum(axis=-1))
+        return log_odds_of_rate(super().base_logit())
 
     def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
         """Return sum_n weight E[t eta - ln(1 + exp eta)], and the moment-matched sites."""
         rate, slope, softplus = logistic_moments(mean, var)
-        counted = self.weight > 0
-        h = np.where(counted, np.maximum(self.weight * slope, MIN_PRECISION), 0.0)
-        sites = Sites(h, self.weight * (self.T - rate) + h * mean)
-        return np.asarray((self.weight * (self.T * mean - softplus)).sum(axis=-1)), sites
+        h = np.where(self.weight > 0, np.maximum(self.weight * slope, MIN_PRECISION), 0.0)
+        j = self.weight * (self.T - rate) + h * mean
+        value = np.asarray((self.weight * (self.T * mean - softplus)).sum(axis=-1))
+        if not self.shared:
+            return value, Sites(h, j)
+        common = h.mean(axis=1, keepdims=True)
+        return value.sum(axis=1, keepdims=True), Sites(common, j + (common - h) * mean)
 
     def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
         """Return the evidence of expectation propagation at the current sites.
@@ -280,69 +272,10 @@ class LogisticLikelihood:
             each = np.where(exact, each, self.T * mean - logistic_moments(mean, var).softplus)
         return np.asarray((self.weight * each).sum(axis=-1))
 
-    def take(self, at: IntArray) -> LogisticLikelihood:
-        """Return the likelihood of some folds."""
-        return LogisticLikelihood(self.T[at], self.weight[at])
-
 
 @dataclass(frozen=True)
-class SharedPrecision:
-    """Several logistic outputs with one site precision per row, the mean of their own.
-
-    It is the precision of the best posteriors with one covariance for all outputs: the sum of their
-    bounds is largest there. Means have their optimum where alpha = t - E[sigmoid], whatever the
-    precision is. So sharing it approximates variances alone, and saves all factorisations but one.
-    """
-
-    outputs: LogisticLikelihood
-    n_precisions = 1
-
-    @property
-    def weight(self) -> Array:
-        """How much each row counts, (F, C, n)."""
-        return self.outputs.weight
-
-    @property
-    def n_outputs(self) -> int:
-        """Return the number of outputs C."""
-        return self.outputs.n_outputs
-
-    def noise_at(self, mean: Array, var: Array) -> Noise:
-        """Return None, because logistic outputs have no noise precision."""
-        return None
-
-    def learn(self, mean: Array, var: Array, noise: Noise) -> Noise:
-        """Return None, because logistic outputs have no noise precision."""
-        return None
-
-    def base_logit(self) -> Array:
-        """Return the log odds of each output, (F, C)."""
-        return self.outputs.base_logit()
-
-    def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
-        """Return E[ln p] of all outputs together, (F, 1), and sites with h (F, 1, n)."""
-        value, sites = self.outputs.evaluate(mean, var, noise)
-        h = sites.h.mean(axis=1, keepdims=True)
-        return value.sum(axis=1, keepdims=True), Sites(h, sites.j + (h - sites.h) * mean)
-
-    def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
-        """Return the evidence of each output at the shared sites, (F, C)."""
-        return self.outputs.evidence(mean, var, sites, noise)
-
-    def take(self, at: IntArray) -> SharedPrecision:
-        """Return the likelihood of some folds."""
-        return SharedPrecision(self.outputs.take(at))
-
-
-def shared_precision(likelihood: Any) -> SharedPrecision | None:
-    """Return several logistic outputs with a shared site precision; None for other outputs."""
-    several = isinstance(likelihood, LogisticLikelihood) and likelihood.n_outputs > 1
-    return SharedPrecision(likelihood) if several else None
-
-
-@dataclass(frozen=True)
-class GaussianLikelihood:
-    """Observed real outputs y ~ N(eta, 1/psi), psi ~ Gamma, one per output; T, weight (F, C, n).
+class GaussianLikelihood(Likelihood):
+    """Observed real outputs y ~ N(eta, 1/psi), psi ~ Gamma, one per output.
 
     E[ln p] = (w/2)(<ln psi> - ln 2pi) - (w/2) <psi> ((y - <eta>)^2 + Var eta). The Gamma term of
     q(psi) is part of the value, so callers treat this likelihood like the other.
@@ -351,28 +284,11 @@ class GaussianLikelihood:
     their own units and noise.
     """
 
-    T: Array
-    weight: Array
-
-    @property
-    def n_outputs(self) -> int:
-        """Return the number of outputs C."""
-        return self.T.shape[1]
-
-    @property
-    def n_precisions(self) -> int:
-        """Number of outputs C: each has site precisions of its own."""
-        return self.T.shape[1]
-
     def noise_at(self, mean: Array, var: Array) -> Precision:
         """Return q(psi): shape a0 + n/2, rate b0 + (1/2) sum_n <(y - eta)^2>."""
         spread = (self.weight * ((self.T - mean) ** 2 + var)).sum(axis=-1)
         shape = VAGUE.shape + 0.5 * self.weight.sum(axis=-1)
         return Precision(shape, VAGUE.rate + 0.5 * np.maximum(spread, 1e-12))
-
-    def learn(self, mean: Array, var: Array, noise: Noise) -> Precision:
-        """Return the optimal q(psi) given N(mean, var) of the predictor."""
-        return self.noise_at(mean, var)
 
     def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
         """Return E[ln p(Y | eta, psi)] plus the Gamma term; sites h = w <psi>, j = w <psi> y."""
@@ -387,14 +303,6 @@ class GaussianLikelihood:
     def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
         """Return the bound, which is exact except for the approximation q(psi)."""
         return self.evaluate(mean, var, noise)[0]
-
-    def base_logit(self) -> Array:
-        """Return the mean of each output, (F, C)."""
-        return np.asarray((self.weight * self.T).sum(axis=-1) / self.weight.sum(axis=-1))
-
-    def take(self, at: IntArray) -> GaussianLikelihood:
-        """Return the likelihood of some folds."""
-        return GaussianLikelihood(self.T[at], self.weight[at])
 
 
 def log_odds_of_rate(rate: Array) -> Array:

@@ -125,7 +125,7 @@ class Spectrum:
     def rows(self, view: SelectedColumns, where: slice) -> Array:
         """Rows ``where`` (positions in ``index``) of B."""
         if self.basis is not None:
-            return self.basis[where]
+            return np.ascontiguousarray(self.basis[where])
         return self.scale[where, None] * (view.columns(self.index[where]).T @ self.left)
 
 

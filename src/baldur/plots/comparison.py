@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.metrics import AVERAGE, METRICS
-from baldur.evaluation.results_reader import read_result_table
+from baldur.evaluation.result_files import read_result_table
 from baldur.evaluation.view_differences import (
     ADDED,
     ALL,

@@ -11,8 +11,8 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.io import AlignReport, align, encode_text, read_view
-from baldur.io.readers import view_steps
 from baldur.io.schema import nearest
+from baldur.io.view_sections import view_steps
 from baldur.preparation import Preparation, SiteHarmoniser, Step
 from baldur.preparation.categories import CategoryEncoder, level_columns
 from baldur.study.config import COVARIATES, StudyConfig

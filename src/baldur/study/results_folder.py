@@ -15,8 +15,7 @@ import tomli_w
 
 from baldur.core.atomic_io import PART, make_folder, replace_files, write_atomically, writing
 from baldur.core.escape import csv_text, has_control, one_line
-from baldur.core.limited_process import find_special, is_below, open_to_append, resolve
-from baldur.evaluation import NestedResult
+from baldur.core.paths import find_special, is_below, open_to_append, resolve
 from baldur.evaluation.result_files import (
     FILES,
     INDEX,
@@ -27,9 +26,9 @@ from baldur.evaluation.result_files import (
     REPORT,
     RESULT_FILES,
     TABLES,
+    digest,
 )
 from baldur.evaluation.results import Results, outcome_folders
-from baldur.evaluation.results_reader import digest
 
 if TYPE_CHECKING:
     from baldur.evaluation import NestedResult

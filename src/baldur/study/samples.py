@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.escape import check_names
-from baldur.core.limited_process import is_below
+from baldur.core.paths import is_below
 from baldur.evaluation.design import read_label_matrix, yes_or_no
 from baldur.exceptions import BaldurError, InputError
 from baldur.io import read_text_table
-from baldur.io.files import simplify_id
+from baldur.io.align import simplify_id
 from baldur.io.schema import nearest
 from baldur.io.view_sections import TableView
 from baldur.study.config import StudyConfig

@@ -21,8 +21,13 @@ from baldur.evaluation.design import yes_or_no
 from baldur.evaluation.formatting import fixed
 from baldur.evaluation.metric_table import fold_scores
 from baldur.evaluation.metrics import NO_YES, default_metrics
-from baldur.evaluation.result_files import OUTCOMES, RECALIBRATED, SUMMARY, VALIDATION_FILES
-from baldur.evaluation.results_reader import read_result_table
+from baldur.evaluation.result_files import (
+    OUTCOMES,
+    RECALIBRATED,
+    SUMMARY,
+    VALIDATION_FILES,
+    read_result_table,
+)
 from baldur.evaluation.validation import Recalibrated, predictor_shift, recalibrate
 from baldur.exceptions import InputError
 from baldur.io.schema import nearest

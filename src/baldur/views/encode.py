@@ -13,9 +13,9 @@ import pandas as pd
 from pandas.api import types
 
 from baldur.core.escape import check_names
-from baldur.core.limits import MAX_BYTES, Deadline, check_size, text_array
+from baldur.core.limits import MAX_BYTES, ReadLimits, check_size, text_array
 from baldur.exceptions import InputError
-from baldur.views.validate import some
+from baldur.views.validate import is_date, some
 
 MAX_LEVELS = 50
 """A column of text with more levels is an identifier or free text."""
@@ -121,52 +121,52 @@ def encode_frame(
     origin: str,
     categorical: Sequence[str],
     max_levels: int,
-    deadline: Deadline | None = None,
-    max_bytes: int = MAX_BYTES,
+    limits: ReadLimits | None = None,
     from_file: bool = True,
     needed: Sequence[str] | None = None,
 ) -> Encoded:
     """Turn a table into one matrix of numbers, columns in their order."""
-    plain = np.array([_is_plain(dtype) for dtype in frame.dtypes], dtype=bool)
-    plain &= ~frame.columns.isin(list(categorical))
+    max_bytes = MAX_BYTES if limits is None else limits.max_bytes
+    forced = frame.columns.isin(list(categorical))
+    plain = np.array([_is_plain(dtype) for dtype in frame.dtypes], dtype=bool) & ~forced
     if plain.all():
         return Encoded(_numbers(frame), feature_names(frame.columns, origin), None)
     # Only columns of text, dates and categories are looked at one by one.
     columns = [str(name) for name in frame.columns]
-    forced = set(categorical)
-    pieces: dict[int, _Column] = {}
+    encoded: dict[int, tuple[np.ndarray, list[str] | None]] = {}
     widths = np.ones(frame.shape[1], dtype=int)
-    total = frame.shape[1]
     for at in np.flatnonzero(~plain).tolist():
-        if deadline is not None:
-            deadline.check()
+        if limits is not None:
+            limits.check_time()
         name = columns[at]
         try:
-            pieces[at] = _encode(
-                frame.iloc[:, at], name, origin, name in forced, max_levels, from_file
+            encoded[at] = _encode(
+                frame.iloc[:, at], name, origin, bool(forced[at]), max_levels, from_file
             )
         except InputError:
             if needed is None or name in needed:
                 raise
-            pieces[at] = _Column(np.full(len(frame), np.nan))
-        widths[at] = len(pieces[at].levels or [""])
-        total += int(widths[at]) - 1
+            encoded[at] = np.full(len(frame), np.nan), None
+        widths[at] = len(encoded[at][1] or [""])
         # Each level is a column of the matrix, of which a model copies parts; nothing of it is
         # allocated before this.
         advice = f"Column {name!r} has {widths[at]:,} levels; leave out columns with many levels."
-        check_size(origin, 2.0 * total * len(frame) * 8, max_bytes, advice)
-    starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
+        check_size(origin, 2.0 * int(widths.sum()) * len(frame) * 8, max_bytes, advice)
+    starts = np.cumsum(widths) - widths
     matrix = np.empty((len(frame), int(widths.sum())))
     matrix[:, starts[plain]] = _numbers(frame.loc[:, plain])
     column = np.repeat(np.asarray(columns, dtype=object), widths)
     level = np.full(len(column), None, dtype=object)
     names = column.copy()
-    for at, piece in pieces.items():
-        span = slice(starts[at], starts[at] + widths[at])
-        piece.write(matrix[:, span])
-        if piece.levels is not None:
-            level[span] = piece.levels
-            names[span] = [f"{columns[at]}={one}" for one in piece.levels]
+    for at, (numbers, levels) in encoded.items():
+        part = slice(starts[at], starts[at] + widths[at])
+        if levels is None:
+            matrix[:, starts[at]] = numbers
+            continue
+        known = ~np.isnan(numbers)[:, None]
+        matrix[:, part] = np.where(known, numbers[:, None] == np.arange(len(levels)), np.nan)
+        level[part] = levels
+        names[part] = [f"{columns[at]}={one}" for one in levels]
     text = feature_names(names, origin, max_bytes)
     if len(set(names)) != len(names):
         twice = pd.Index(text)[pd.Index(text).duplicated()].unique().tolist()
@@ -175,6 +175,53 @@ def encode_frame(
             "one of the columns."
         )
     return Encoded(matrix, text, pd.DataFrame({"column": column, "level": level}))
+
+
+def encode_text(frame: pd.DataFrame, *, categorical: Sequence[str], origin: str) -> Encoded:
+    """Turn columns of text into numbers, as `read_table` does.
+
+    Parameters
+    ----------
+    frame : DataFrame of str
+        Cells, missing ones empty.
+    categorical : sequence of str
+        Columns that are categories; all others have to be numbers.
+    origin : str
+        File, for messages.
+
+    Returns
+    -------
+    Encoded
+        Matrix, names, and from which column and level each came.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from baldur.io import encode_text
+    >>> cells = pd.DataFrame({"age": ["61", "", "70"], "site": ["Oslo", "Rome", "Oslo"]})
+    >>> encoded = encode_text(cells, categorical=["site"], origin="samples.csv")
+    >>> encoded.names.tolist()
+    ['age', 'site=Oslo', 'site=Rome']
+    >>> encoded.matrix
+    array([[61.,  1.,  0.],
+           [nan,  0.,  1.],
+           [70.,  1.,  0.]])
+    """
+    made = {}
+    for name in frame.columns:
+        cells = frame[name].astype(object).where(frame[name] != "", None)
+        if name not in categorical:
+            numbers = pd.to_numeric(cells, errors="coerce").astype(float)
+            wrong = numbers.isna() & cells.notna()
+            if wrong.any():
+                raise InputError(
+                    f"{origin}: column {name!r} has {cells[wrong].iloc[0]!r} for a number."
+                )
+            cells = numbers
+        made[name] = cells
+    return encode_frame(
+        pd.DataFrame(made), origin=origin, categorical=list(categorical), max_levels=MAX_LEVELS
+    )
 
 
 def _is_plain(dtype: Any) -> bool:
@@ -191,98 +238,73 @@ def _numbers(frame: pd.DataFrame) -> np.ndarray:
     return frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-@dataclass(frozen=True)
-class _Cells:
-    """The known cells of a column: `values` that occur, and for each row which of them (or -1).
+def _distinct(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return the known values of a column, and for each row which of them it has (-1: missing).
 
     Texts are listed once each, so that every question is asked of a few values and not of millions
     of cells. Other objects stand for themselves: 1, 1.0 and True would otherwise be taken for one.
     """
-
-    values: np.ndarray
-    codes: np.ndarray
-
-    @classmethod
-    def of(cls, column: pd.Series) -> _Cells:
-        objects = column.astype(object)
-        if types.infer_dtype(objects, skipna=True) == "string":
-            codes, values = pd.factorize(objects)
-            return cls(np.asarray(values, dtype=object), codes)
-        known = objects.notna().to_numpy()
-        codes = np.where(known, np.cumsum(known) - 1, -1)
-        return cls(objects.to_numpy(dtype=object)[known], codes)
-
-    def count(self, hits: np.ndarray) -> int:
-        """Return how many cells have one of the values marked in `hits`."""
-        times = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
-        return int(times[hits].sum())
-
-    def spread(self, numbers: np.ndarray) -> np.ndarray:
-        """Return a number for every row from one for every value; NaN where a cell is missing."""
-        return np.append(numbers, np.nan)[self.codes]
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column as one number per row: its value, or which of its `levels` it has; NaN: missing."""
-
-    numbers: np.ndarray
-    levels: list[str] | None = None
-
-    def write(self, out: np.ndarray) -> None:
-        """Write the column, or one column of 0 and 1 for each level, into part of a matrix."""
-        if self.levels is None:
-            out[:, 0] = self.numbers
-            return
-        known = np.flatnonzero(~np.isnan(self.numbers))
-        out[...] = np.nan
-        out[known] = 0.0
-        out[known, self.numbers[known].astype(np.intp)] = 1.0
+    objects = column.astype(object)
+    if types.infer_dtype(objects, skipna=True) == "string":
+        codes, values = pd.factorize(objects)
+        return np.asarray(values, dtype=object), codes
+    known = objects.notna().to_numpy()
+    return objects.to_numpy(dtype=object)[known], np.where(known, np.cumsum(known) - 1, -1)
 
 
 def _encode(
     column: pd.Series, name: str, origin: str, forced: bool, max_levels: int, from_file: bool
-) -> _Column:
-    """Return one column as numbers, with its levels if it is a category."""
+) -> tuple[np.ndarray, list[str] | None]:
+    """Return a number per row (NaN: missing), and the levels they count if it is a category."""
     if types.is_complex_dtype(column.dtype):
         raise InputError(
             f"{origin}: column {name!r} holds complex numbers; split it into real and imaginary "
             "columns."
         )
-    cells = _Cells.of(column)
-    if not forced:
-        _refuse_dates(column, cells, name, origin, from_file)
-    if not forced and not isinstance(column.dtype, pd.CategoricalDtype):
-        numbers = _booleans(cells)
-        if numbers is None:
-            numbers = _numbers_in_text(cells, name, origin, from_file)
-        if numbers is not None:
-            return _Column(cells.spread(numbers))
-    texts = np.array([level_text(value) for value in cells.values], dtype=object)
-    # A cell of blanks is missing.
-    levels = sorted(set(texts) - {""})
-    declared = not from_file and isinstance(column.dtype, pd.CategoricalDtype)
-    if len(levels) > max_levels and not declared:
-        if decimal_commas([level for level in levels if not _is_number(level)]):
-            what = _comma_advice(name, from_file)
-        elif from_file:
-            what = (
-                f"above max_levels={max_levels}. Leave it out with exclude=[{name!r}] if it is an "
-                "identifier or free text; otherwise raise max_levels."
-            )
-        else:
-            what = (
-                f"more than {max_levels}. Drop it if it is an identifier or free text; otherwise "
-                f"make it a category, frame[{name!r}].astype('category')."
-            )
+    category = isinstance(column.dtype, pd.CategoricalDtype)
+    values, codes = _distinct(column)
+    counts = np.bincount(codes[codes >= 0], minlength=len(values))
+    numbers = None
+    if not forced and _holds_dates(column.dtype, values, counts):
         raise InputError(
-            f"{origin}: column {name!r} is text with {len(levels)} different values "
-            f"({some(levels, 3)}), {what}"
+            f"{origin}: column {name!r} holds dates, which have no unit a model could use. Turn "
+            "it into a number first (age in years, days since baseline), or "
+            + (f"leave it out with exclude=[{name!r}]." if from_file else "drop it.")
         )
-    if not levels:
-        return _Column(np.full(len(column), np.nan))
-    place = {"": np.nan} | {level: float(at) for at, level in enumerate(levels)}
-    return _Column(cells.spread(np.array([place[t] for t in texts], dtype=np.float64)), levels)
+    if not forced and not category:
+        numbers = _booleans(values)
+        if numbers is None:
+            numbers = _numbers_in_text(values, counts, name, origin, from_file)
+    levels = None
+    if numbers is None:
+        texts = [level_text(value) for value in values]
+        # A cell of blanks is missing.
+        levels = sorted(set(texts) - {""})
+        if len(levels) > max_levels and (from_file or not category):
+            advice = _level_advice(name, levels, max_levels, from_file)
+            raise InputError(
+                f"{origin}: column {name!r} is text with {len(levels)} different values "
+                f"({some(levels, 3)}), {advice}"
+            )
+        place = {"": np.nan} | {level: float(at) for at, level in enumerate(levels)}
+        numbers = np.array([place[text] for text in texts], dtype=np.float64)
+    # The last is for missing cells, whose code is -1.
+    return np.append(numbers, np.nan)[codes], levels or None
+
+
+def _level_advice(name: str, levels: list[str], max_levels: int, from_file: bool) -> str:
+    """Return what to do about a column of text with too many levels."""
+    if decimal_commas([level for level in levels if not _is_number(level)]):
+        return _comma_advice(name, from_file)
+    if from_file:
+        return (
+            f"above max_levels={max_levels}. Leave it out with exclude=[{name!r}] if it is an "
+            "identifier or free text; otherwise raise max_levels."
+        )
+    return (
+        f"more than {max_levels}. Drop it if it is an identifier or free text; otherwise "
+        f"make it a category, frame[{name!r}].astype('category')."
+    )
 
 
 def level_text(value: Any) -> str:
@@ -293,66 +315,54 @@ def level_text(value: Any) -> str:
     return str(value).strip()
 
 
-def _refuse_dates(
-    column: pd.Series, cells: _Cells, name: str, origin: str, from_file: bool
-) -> None:
-    dtype = column.dtype
-    dated = (
-        types.is_datetime64_any_dtype(dtype)
-        or types.is_timedelta64_dtype(dtype)
-        or isinstance(dtype, pd.PeriodDtype)
-    )
-    if not dated:
-        kinds = (dt.date, dt.time, dt.timedelta)
-        stamps = np.array([isinstance(value, kinds) for value in cells.values], dtype=bool)
-        if not stamps.any():
-            stamps = np.array(
-                [_DATE.match(str(value)[:_DATE_LENGTH]) is not None for value in cells.values],
-                dtype=bool,
-            )
-        dated = cells.count(stamps) > 0.5 * (cells.codes >= 0).sum()
-    if dated:
-        raise InputError(
-            f"{origin}: column {name!r} holds dates, which have no unit a model could use. Turn "
-            "it into a number first (age in years, days since baseline), or "
-            + (f"leave it out with exclude=[{name!r}]." if from_file else "drop it.")
-        )
+def _holds_dates(dtype: Any, values: np.ndarray, counts: np.ndarray) -> bool:
+    """Return whether most cells of a column are dates, as objects or as text."""
+    if is_date(dtype):
+        return True
+    stamps = np.array([isinstance(v, (dt.date, dt.time, dt.timedelta)) for v in values], dtype=bool)
+    if not stamps.any():
+        stamps = np.array([bool(_DATE.match(str(v)[:_DATE_LENGTH])) for v in values], dtype=bool)
+    return bool(counts[stamps].sum() > 0.5 * counts.sum())
 
 
-def _booleans(cells: _Cells) -> np.ndarray | None:
+def _booleans(values: np.ndarray) -> np.ndarray | None:
     # 1 == True, so numbers have to be told apart by type.
-    true = [isinstance(v, (bool, np.bool_, str)) and v in _TRUE for v in cells.values]
-    false = [isinstance(v, (bool, np.bool_, str)) and v in _FALSE for v in cells.values]
+    true = [isinstance(v, (bool, np.bool_, str)) and v in _TRUE for v in values]
+    false = [isinstance(v, (bool, np.bool_, str)) and v in _FALSE for v in values]
     if not true or not np.logical_or(true, false).all():
         return None
     return np.array(true, dtype=np.float64)
 
 
-def _numbers_in_text(cells: _Cells, name: str, origin: str, from_file: bool) -> np.ndarray | None:
+def _numbers_in_text(
+    values: np.ndarray, counts: np.ndarray, name: str, origin: str, from_file: bool
+) -> np.ndarray | None:
     """Return numbers kept as text; refuse a column that mixes both."""
-    made = pd.to_numeric(pd.Series(cells.values, dtype=object), errors="coerce")
-    numbers: np.ndarray = made.to_numpy(dtype=np.float64, na_value=np.nan)
+    series = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
+    numbers: np.ndarray = series.to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = np.isnan(numbers)
-    if not wrong.any():
+    n_wrong, n_known = int(counts[wrong].sum()), int(counts.sum())
+    if not n_wrong:
         return numbers
-    n_wrong, n_known = cells.count(wrong), int((cells.codes >= 0).sum())
-    if n_wrong < 0.5 * n_known:
-        odd = sorted({str(value) for value in cells.values[wrong]})
-        what = f"column {name!r} holds numbers except for {n_wrong} of {n_known} cells"
-        if decimal_commas(odd):
-            advice = f", {_comma_advice(name, from_file)}"
-        elif from_file:
-            advice = (
-                ". Add these to missing=[...] if they stand for missing values, correct them, or "
-                f"give categorical=[{name!r}] if the numbers are codes."
-            )
-        else:
-            advice = (
-                ". Replace them by NaN if they stand for missing values, correct them, or make "
-                f"it a category, frame[{name!r}].astype('category'), if the numbers are codes."
-            )
-        raise InputError(f"{origin}: {what} ({some(odd)}){advice}")
-    return None
+    if n_wrong >= 0.5 * n_known:
+        return None
+    odd = sorted({str(value) for value in values[wrong]})
+    if decimal_commas(odd):
+        advice = f", {_comma_advice(name, from_file)}"
+    elif from_file:
+        advice = (
+            ". Add these to missing=[...] if they stand for missing values, correct them, or "
+            f"give categorical=[{name!r}] if the numbers are codes."
+        )
+    else:
+        advice = (
+            ". Replace them by NaN if they stand for missing values, correct them, or make "
+            f"it a category, frame[{name!r}].astype('category'), if the numbers are codes."
+        )
+    raise InputError(
+        f"{origin}: column {name!r} holds numbers except for {n_wrong} of {n_known} cells "
+        f"({some(odd)}){advice}"
+    )
 
 
 def _comma_advice(name: str, from_file: bool) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import itertools
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
-from threading import Lock
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -57,22 +56,26 @@ def reads_by_file(array: np.ndarray) -> TypeGuard[np.memmap]:
 
 def read_mapped(array: np.memmap, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
     """Return the cells of `rows` (None: all) and `cols`, read from the file behind the map."""
+    path, (n, d) = str(array.filename), array.shape
     if array.flags.c_contiguous:
-        return _read_lines(array, array.shape[1], np.arange(array.shape[0]), rows, cols)
-    wanted = np.arange(array.shape[1])[cols]
-    inner = slice(None) if rows is None else rows
-    return _read_lines(array, array.shape[0], np.arange(array.shape[1]), wanted, inner).T
+        lines = np.arange(n) if rows is None else rows
+        return read_lines(path, array.offset, array.dtype, d, lines, cols)
+    cells = slice(None) if rows is None else rows
+    return read_lines(path, array.offset, array.dtype, n, np.arange(d)[cols], cells).T
 
 
-def _read_lines(
-    array: np.memmap,
+def read_lines(
+    path: str,
+    offset: int,
+    dtype: np.dtype,
     length: int,
-    every: np.ndarray,
-    lines: np.ndarray | None,
+    lines: np.ndarray,
     cells: slice | np.ndarray,
 ) -> np.ndarray:
-    """Read some cells of some lines, a line being `length` cells that follow each other."""
-    lines = every if lines is None else lines
+    """Read some cells of some lines of a file, a line being `length` cells that follow each other.
+
+    Shapes: lines (k,); returns (k, number of cells).
+    """
     index = None
     if isinstance(cells, slice) and cells.indices(length)[2] == 1:
         first, last, _ = cells.indices(length)
@@ -81,26 +84,26 @@ def _read_lines(
         first, last = (int(index.min()), int(index.max()) + 1) if len(index) else (0, 0)
         index = index - first
     span = max(0, last - first)
-    out = np.empty((len(lines), span if index is None else len(index)), dtype=array.dtype)
+    out = np.empty((len(lines), span if index is None else len(index)), dtype=dtype)
     if not out.size:
         return out
     # Lines that follow each other are read at once where most of their cells are wanted.
-    together = max(1, READ_BYTES // (length * array.itemsize)) if 2 * span >= length else 1
-    with FileIO(str(array.filename), "r") as file:
+    together = max(1, READ_BYTES // (length * dtype.itemsize)) if 2 * span >= length else 1
+    with FileIO(path, "r") as file:
         for start, stop in _runs(lines, together):
             number = int(lines[start])
-            cells_read: Any = np.empty((stop - start - 1) * length + span, dtype=array.dtype)
-            file.seek(array.offset + (number * length + first) * array.itemsize)
-            got = file.readinto(memoryview(cells_read).cast("B"))
-            if got != cells_read.nbytes:
+            piece: Any = np.empty((stop - start - 1) * length + span, dtype=dtype)
+            file.seek(offset + (number * length + first) * dtype.itemsize)
+            n_bytes = file.readinto(memoryview(piece).cast("B"))
+            if n_bytes != piece.nbytes:
                 raise InputError(
-                    f"{array.filename}: expected {cells_read.nbytes} bytes at line {number}, but "
-                    f"the file gave {got}. It changed since it was opened; open it again."
+                    f"{path}: expected {piece.nbytes} bytes at line {number}, but "
+                    f"the file gave {n_bytes}. It changed since it was opened; open it again."
                 )
-            found = np.lib.stride_tricks.as_strided(
-                cells_read, (stop - start, span), (length * array.itemsize, array.itemsize)
+            block = np.lib.stride_tricks.as_strided(
+                piece, (stop - start, span), (length * dtype.itemsize, dtype.itemsize)
             )
-            out[start:stop] = found if index is None else found[:, index]
+            out[start:stop] = block if index is None else block[:, index]
     return out
 
 
@@ -222,36 +225,31 @@ class LazySource(Source):
         return block
 
 
-class ColumnSource(Source):
-    """Chosen columns of another source, not copied until read."""
+class SubsetSource(Source):
+    """Chosen rows and columns of another source (None: all), not copied until read.
 
-    def __init__(self, base: Source, columns: np.ndarray) -> None:
-        self.base = base
-        self.columns = columns
-        self.shape = (base.shape[0], len(columns))
-        self.dtype = base.dtype
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the cells of the other source are in memory."""
-        return self.base.in_memory
-
-    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
-        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
-        return self.base.read(rows, self.columns[cols])
-
-
-class RowMapSource(Source):
-    """Another source with its rows re-ordered; -1 for a sample that it does not have.
-
-    Cells of such samples are filled with zeros. The container marks them as absent, so the
-    filling is never used.
+    A row of -1 is a sample that the other source does not have. Its cells are filled with zeros.
+    The container marks it as absent, so the filling is never used.
     """
 
-    def __init__(self, base: Source, row_map: np.ndarray) -> None:
-        self.base = base
-        self.row_map = row_map
-        self.shape = (len(row_map), base.shape[1])
+    base: Source
+    rows: np.ndarray | None
+    columns: np.ndarray | None
+
+    def __init__(
+        self, base: Source, rows: np.ndarray | None = None, columns: np.ndarray | None = None
+    ) -> None:
+        if isinstance(base, SubsetSource):
+            if base.rows is not None:
+                rows = base.rows if rows is None else np.where(rows >= 0, base.rows[rows], -1)
+            if base.columns is not None:
+                columns = base.columns if columns is None else base.columns[columns]
+            base = base.base
+        self.base, self.rows, self.columns = base, rows, columns
+        self.shape = (
+            base.shape[0] if rows is None else len(rows),
+            base.shape[1] if columns is None else len(columns),
+        )
         self.dtype = base.dtype
 
     @property
@@ -261,13 +259,17 @@ class RowMapSource(Source):
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
-        wanted = self.row_map if rows is None else self.row_map[rows]
+        if self.columns is not None:
+            cols = self.columns[cols]
+        if self.rows is None:
+            return self.base.read(rows, cols)
+        wanted = self.rows if rows is None else self.rows[rows]
         known = wanted >= 0
         if known.all():
             return self.base.read(wanted, cols)
-        found = self.base.read(wanted[known], cols)
-        block = np.zeros((len(wanted), found.shape[1]), dtype=found.dtype)
-        block[known] = found
+        cells = self.base.read(wanted[known], cols)
+        block = np.zeros((len(wanted), cells.shape[1]), dtype=cells.dtype)
+        block[known] = cells
         return block
 
 
@@ -351,35 +353,3 @@ def _as_run(rows: np.ndarray) -> slice | None:
     if last - first + 1 != len(rows) or (len(rows) > 1 and not (np.diff(rows) == 1).all()):
         return None
     return slice(first, last + 1)
-
-
-# Threads share counters; one lock for all of them, because a counter travels with its view and
-# locks cannot be pickled.
-_LOCK = Lock()
-
-
-class ReadCounter:
-    """Columns read of one view since it was prepared, whatever the rows."""
-
-    def __init__(self) -> None:
-        self.columns = 0
-
-    def add(self, columns: int) -> None:
-        """Count columns that are about to be read."""
-        with _LOCK:
-            self.columns += int(columns)
-
-
-class _Counted(Protocol):
-    shape: tuple[int, int]
-    reads: ReadCounter
-
-
-def passes(views: Sequence[_Counted]) -> float:
-    """Return how often the views were read since they were prepared, weighted by width.
-
-    A product with every column is one pass; gathering a few columns is a small part of one.
-    Rows taken from a view count with it.
-    """
-    total = sum(view.shape[1] for view in views)
-    return sum(view.reads.columns for view in views) / total if total else 0.0

@@ -150,5 +150,3 @@ def test_wrong_settings_are_named():
         metric_intervals(table(events, p), resamples=10)
     with pytest.raises(InputError, match="level"):
         metric_intervals(table(events, p), level=95)
-    with pytest.raises(InputError, match="scale"):
-        Draws(np.array(1.0), np.ones(100), 10, 0.95).interval("square")

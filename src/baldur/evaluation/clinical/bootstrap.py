@@ -13,6 +13,7 @@ cohorts of a hundred, where percentile intervals of a slope do not.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +29,6 @@ _BLOCK_CELLS = 1 << 20
 _KEEP_CELLS = 1 << 27
 # Fewer usable resamples than this share leave the interval open to which ones were usable.
 _LEAST_USABLE = 0.9
-
-SCALES = ("identity", "logit", "log", "log_distance", "atanh")
 
 
 def wilson(share: np.ndarray, count: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -82,8 +81,6 @@ class Draws:
         self, scale: str = "identity", count: float | np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the lower and upper ends of the interval."""
-        if scale not in SCALES:
-            raise InputError(f"scale must be one of {SCALES}, but got {scale!r}.")
         forward, backward = self._scale(scale)
         with np.errstate(all="ignore"):
             centre = forward(self.estimate)
@@ -131,10 +128,11 @@ class Draws:
         if not np.any(at):
             return low, high
         if count is None:
-            return np.where(at, np.nan, low), np.where(at, np.nan, high)
-        # Groups are drawn whole: there are no more independent cases than groups.
-        cases = np.minimum(np.asarray(count, dtype=float), self.units)
-        far = wilson(np.clip(self.estimate, 0.0, 1.0), cases, self.level)
+            far = (np.asarray(np.nan), np.asarray(np.nan))
+        else:
+            # Groups are drawn whole: there are no more independent cases than groups.
+            cases = np.minimum(np.asarray(count, dtype=float), self.units)
+            far = wilson(np.clip(self.estimate, 0.0, 1.0), cases, self.level)
         return np.where(at, far[0], low), np.where(at, far[1], high)
 
     def _at_the_best(
@@ -145,7 +143,7 @@ class Draws:
         if not np.any(at):
             return low, high
         tail = (1 - self.level) / 2
-        ends = [_quantile_of_known(self.resampled, q) for q in (tail, 1 - tail)]
+        ends = [_quantile(self.resampled, q) for q in (tail, 1 - tail)]
         return np.where(at, ends[0], low), np.where(at, ends[1], high)
 
 
@@ -154,33 +152,24 @@ def _spread(resampled: np.ndarray, units: int) -> np.ndarray:
 
     Between the quantiles of a normal distribution at one s.d. on each side lie two.
     """
-    usable = ~np.isnan(resampled)
-    enough = usable.mean(axis=0) >= _LEAST_USABLE
+    enough = (~np.isnan(resampled)).mean(axis=0) >= _LEAST_USABLE
     if not np.any(enough):
         return np.full(resampled.shape[1:], np.nan)
-    low, high = ndtr([-1.0, 1.0])
-    if usable.all():
-        # Methods "lower" and "higher" never mix a number with infinity.
-        ends = [
-            np.quantile(resampled, low, axis=0, method="lower"),
-            np.quantile(resampled, high, axis=0, method="higher"),
-        ]
-    else:
-        ends = [_quantile_of_known(resampled, q) for q in (low, high)]
+    low, high = (_quantile(resampled, q) for q in ndtr([-1.0, 1.0]))
     with np.errstate(invalid="ignore"):
-        width = (ends[1] - ends[0]) / 2
+        width = (high - low) / 2
     # The spread of resamples of m units is that of a sample of m - 1.
     return np.where(enough, width * np.sqrt(units / max(units - 1, 1)), np.nan)
 
 
-def _quantile_of_known(values: np.ndarray, q: float) -> np.ndarray:
-    flat = values.reshape(len(values), -1)
-    found = np.full(flat.shape[1], np.nan)
-    for j in range(flat.shape[1]):
-        known = flat[~np.isnan(flat[:, j]), j]
-        if len(known):
-            found[j] = np.quantile(known, q, method="lower" if q < 0.5 else "higher")
-    return found.reshape(values.shape[1:])
+def _quantile(values: np.ndarray, q: float) -> np.ndarray:
+    """Return a quantile of the known values: one of them, as a mean with infinity is infinite."""
+    method: Any = "lower" if q < 0.5 else "higher"
+    if not np.isnan(values).any():
+        return np.asarray(np.quantile(values, q, axis=0, method=method))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+        return np.asarray(np.nanquantile(values, q, axis=0, method=method))
 
 
 class Bootstrap:
@@ -207,36 +196,30 @@ class Bootstrap:
         self.resamples = int(resamples)
         self.level = float(level)
         self.random_state = random_state
-        self._kept: list[np.ndarray] | None = None
+        self._counts: list[np.ndarray] | None = None
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Yield weights of shape (some resamples, n_people), in the order they are drawn."""
-        at_once = max(1, _BLOCK_CELLS // max(1, len(self.units)))
-        alone = self.n_units == len(self.units) and bool(
-            np.array_equal(self.units, np.arange(self.n_units))
-        )
-        for counts in self._counts(at_once):
+        one_by_one = np.array_equal(self.units, np.arange(self.n_units))
+        for counts in self._draw() if self._counts is None else self._counts:
             weights = counts.astype(float)
-            yield weights if alone else weights[:, self.units]
+            yield weights if one_by_one else weights[:, self.units]
 
-    def _counts(self, at_once: int) -> Iterator[np.ndarray]:
+    def _draw(self) -> Iterator[np.ndarray]:
         """Yield how often each unit is drawn, for a block of resamples at a time."""
-        if self._kept is not None:
-            yield from self._kept
-            return
+        at_once = max(1, _BLOCK_CELLS // max(1, len(self.units)))
         rng = np.random.default_rng(self.random_state)
         alike = np.full(self.n_units, 1.0 / max(self.n_units, 1))
-        keep = self.resamples * self.n_units <= _KEEP_CELLS
         # A unit is drawn as often as there are units at most.
         small = np.uint16 if self.n_units < 1 << 16 else np.uint32
-        kept = []
+        blocks = []
         for start in range(0, self.resamples, at_once):
             size = min(at_once, self.resamples - start)
             counts = rng.multinomial(self.n_units, alike, size=size).astype(small)
-            if keep:
-                kept.append(counts)
+            if self.resamples * self.n_units <= _KEEP_CELLS:
+                blocks.append(counts)
             yield counts
-        self._kept = kept if keep else None
+        self._counts = blocks or None
 
     def run(self, statistic: Callable[[np.ndarray], np.ndarray], units: int | None = None) -> Draws:
         """Compute a statistic on the sample and on every resample."""

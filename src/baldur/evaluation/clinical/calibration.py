@@ -90,15 +90,6 @@ SEPARATED = "predictions separate the classes: no finite slope exists"
 NO_PROBABILITIES = "calibration needs probabilities, which this model does not give"
 
 
-class BrierParts(NamedTuple):
-    """Brier score = miscalibration - discrimination + uncertainty."""
-
-    brier: float
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
-
-
 # -- on arrays -------------------------------------------------------------------------------
 
 
@@ -121,32 +112,12 @@ def integrated_calibration_index(
 ) -> np.ndarray:
     """Return the mean distance between predictions and the smooth calibration curve.
 
-    Parameters
-    ----------
-    proba : array of shape (n,)
-        Probabilities, or numbers in regression.
-    truth : array of shape (n,)
-        0 or 1, or numbers.
-    weights : array of shape (k, n), optional
-        How often each row counts, for k resamples; default once.
-
-    Returns
-    -------
-    array of shape (k,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from baldur.evaluation.clinical.calibration import integrated_calibration_index
-    >>> predicted = np.linspace(0, 10, 30)
-    >>> observed = predicted + 2
-    >>> integrated_calibration_index(predicted, observed).round(2).tolist()
-    [2.0]
+    Shapes: proba (n,), truth (n,), 0 or 1 or numbers, weights (k, n); returns (k,).
     """
     weights = np.ones((1, len(truth))) if weights is None else weights
     smoother = Smoother(np.asarray(proba, dtype=float))
     curve = smoother.curve(np.asarray(truth, dtype=float), weights)
-    if _is_binary(truth):
+    if np.isin(truth, (0, 1)).all():
         curve = np.clip(curve, 0.0, 1.0)
     gaps = np.abs(smoother.at_people(curve) - smoother.x)
     # Nobody near means nobody there in the resample.
@@ -154,32 +125,32 @@ def integrated_calibration_index(
     return np.einsum("kn,kn->k", weights, gaps) / weights.sum(axis=1)
 
 
+class BrierParts(NamedTuple):
+    """Brier score = miscalibration - discrimination + uncertainty."""
+
+    brier: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
 def brier_parts(proba: np.ndarray, truth: np.ndarray) -> BrierParts:
-    """Decompose the Brier score into miscalibration, discrimination and uncertainty, without bins.
+    """Decompose the Brier score without bins (Dimitriadis, Gneiting and Jordan, PNAS 118, 2021).
 
     The probabilities are recalibrated by the best rising function (isotonic regression). What
     that gains is miscalibration; what the recalibrated ones gain over the plain share of events
     is discrimination; the Brier score of that share is uncertainty.
 
     Shapes: proba (n,), truth (n,).
-
-    References
-    ----------
-    T. Dimitriadis, T. Gneiting and A. I. Jordan, "Stable reliability diagrams for probabilistic
-    classifiers", PNAS 118 (2021).
     """
     from sklearn.isotonic import IsotonicRegression
 
     proba, truth = np.asarray(proba, dtype=float), np.asarray(truth, dtype=float)
     best = IsotonicRegression(out_of_bounds="clip").fit(proba, truth).predict(proba)
-    own = float(np.mean((proba - truth) ** 2))
-    recalibrated = float(np.mean((best - truth) ** 2))
-    plain = float(np.mean((truth.mean() - truth) ** 2))
-    return BrierParts(own, own - recalibrated, plain - recalibrated, plain)
-
-
-def _is_binary(truth: np.ndarray) -> bool:
-    return bool(np.isin(truth, (0, 1)).all())
+    brier, recalibrated, plain = (
+        float(np.mean((p - truth) ** 2)) for p in (proba, best, truth.mean())
+    )
+    return BrierParts(brier, brier - recalibrated, plain - recalibrated, plain)
 
 
 # -- on a predictions table ------------------------------------------------------------------
@@ -279,10 +250,10 @@ def calibration_curves(
 
     def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
         for name, target in held.targets if held.has_proba or not held.classes else ():
-            everything = np.concatenate([pairs(p, target).predicted for _, p in held.repeats])
+            everything = np.concatenate([pairs(p, target)[0] for _, p in held.repeats])
             ends = np.quantile(everything, [_CURVE_TAIL, 1 - _CURVE_TAIL])
             grid = np.unique(np.linspace(ends[0], ends[1], points))
-            near = Smoother(pairs(held.repeats[0][1], target).predicted, grid).neighbours
+            near = Smoother(pairs(held.repeats[0][1], target)[0], grid).neighbours
 
             def curve(
                 p: Predicted,
@@ -301,18 +272,11 @@ def calibration_curves(
     return resample(predictions, **bootstrap).table(statistics, columns, "observed")
 
 
-class Pairs(NamedTuple):
-    """One class against the rest, or a numeric outcome: predicted and observed values."""
-
-    predicted: np.ndarray
-    observed: np.ndarray
-
-
-def pairs(p: Predicted, target: int | None) -> Pairs:
+def pairs(p: Predicted, target: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Return probabilities and events of one class, or predictions and truth in regression."""
     if target is None or p.proba is None:
-        return Pairs(p.label.astype(float), p.truth.astype(float))
-    return Pairs(p.proba[:, target], (p.truth == target).astype(float))
+        return p.label.astype(float), p.truth.astype(float)
+    return p.proba[:, target], (p.truth == target).astype(float)
 
 
 def calibration_statistics(

@@ -6,9 +6,9 @@ resample, so that its band is that of every other figure here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -115,13 +115,8 @@ def roc_curves(
 
     There is one curve for the positive class, or for each of several classes against the rest.
     """
-
-    def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
-        for name, target in _ranked_classes(held):
-            height = _of_ranks(partial(sensitivity_at, GRID), target)
-            cases = float(np.sum(held.truth[held.members] == target))
-            yield Statistic(height, {"class": name, "false_positive_rate": GRID}, "logit", cases)
-
+    heights = {"sensitivity": partial(sensitivity_at, GRID)}
+    statistics = partial(_rank_statistics, heights, false_positive_rate=GRID)
     columns = ["model", "class", "false_positive_rate", "sensitivity", "low", "high"]
     return resample(predictions, **bootstrap).table(statistics, columns, "sensitivity")
 
@@ -133,15 +128,8 @@ def precision_recall_curves(
 
     The prevalence of the class is the precision of chance.
     """
-
-    def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
-        for name, target in _ranked_classes(held):
-            height = _of_ranks(partial(precision_at, GRID), target)
-            cases = float(np.sum(held.truth[held.members] == target))
-            names: dict[str, Any] = {"class": name, "sensitivity": GRID}
-            names["prevalence"] = held.share(target)
-            yield Statistic(height, names, "logit", cases)
-
+    heights = {"precision": partial(precision_at, GRID)}
+    statistics = partial(_rank_statistics, heights, sensitivity=GRID)
     columns = ["model", "class", "sensitivity", "precision", "low", "high", "prevalence"]
     return resample(predictions, **bootstrap).table(statistics, columns, "precision")
 
@@ -154,32 +142,36 @@ def curve_areas(
 ) -> pd.DataFrame:
     """Return the area under both curves of every model and class, with intervals."""
     areas = {"auc": weighted_auc, "average_precision": average_precision}
-
-    def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
-        for name, target in _ranked_classes(held):
-            # As for the AUC of the table: scores of exactly 1 rest on the smaller side.
-            is_class = held.truth[held.members] == target
-            count = float(min(is_class.sum(), (~is_class).sum()))
-            for measure in measures:
-                area = _of_ranks(areas[measure], target)
-                yield Statistic(area, {"class": name, "measure": measure}, "logit", count)
-
+    statistics = partial(_rank_statistics, {measure: areas[measure] for measure in measures})
     columns = ["model", "class", "measure", "estimate", "low", "high"]
     return resample(predictions, **bootstrap).table(statistics, columns)
 
 
-def _of_ranks(
-    statistic: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray], target: int
-) -> Callable[[Predicted, np.ndarray], np.ndarray]:
-    """Return a statistic of scores and truth as one of predictions."""
+def _rank_statistics(
+    measures: Mapping[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]],
+    held: HeldOutPredictions,
+    **points: np.ndarray,
+) -> Iterator[Statistic]:
+    """Yield measures of the classes for which a model has scores of people inside and outside."""
+    for name, target in held.targets:
+        if target is None or any(_class_scores(p, target) is None for _, p in held.repeats):
+            continue
+        is_class = held.truth[held.members] == target
+        cases, controls = float(is_class.sum()), float((~is_class).sum())
+        # As for the AUC of the table: areas of exactly 1 rest on the smaller side.
+        count = cases if points else min(cases, controls)
+        for measure, function in measures.items() if min(cases, controls) else ():
 
-    def of_predictions(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        scores = _class_scores(p, target)
-        if scores is None:
-            raise TypeError("expected only models that have scores")
-        return statistic(scores, p.truth == target, weights)
+            def statistic(
+                p: Predicted,
+                weights: np.ndarray,
+                target: int = target,
+                function: Callable[..., np.ndarray] = function,
+            ) -> np.ndarray:
+                return function(_class_scores(p, target), p.truth == target, weights)
 
-    return of_predictions
+            names = {"class": name, "measure": measure, "prevalence": held.share(target), **points}
+            yield Statistic(statistic, names, "logit", count)
 
 
 def _class_scores(p: Predicted, target: int) -> np.ndarray | None:
@@ -188,13 +180,3 @@ def _class_scores(p: Predicted, target: int) -> np.ndarray | None:
     if scores is None or not np.isfinite(scores).all():
         return None
     return scores if scores.ndim == 1 else scores[:, target]
-
-
-def _ranked_classes(held: HeldOutPredictions) -> Iterator[tuple[str, int]]:
-    """Yield the classes for which a model has scores of people inside and outside."""
-    for name, target in held.targets:
-        if target is None or any(_class_scores(p, target) is None for _, p in held.repeats):
-            continue
-        is_class = held.truth[held.members] == target
-        if is_class.any() and not is_class.all():
-            yield name, target

@@ -8,19 +8,19 @@ controls are weighted anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
+from baldur.evaluation.clinical.bootstrap import Draws
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     HeldOutPredictions,
     Resampled,
     Statistic,
-    long_table,
     resample,
 )
 from baldur.evaluation.clinical.logistic_fit import log_odds
@@ -30,32 +30,12 @@ from baldur.exceptions import InputError
 THRESHOLDS = np.round(np.arange(1, 100) / 100, 2)
 TREAT_ALL, TREAT_NONE = "treat all", "treat none"
 _BENEFIT, _GAIN = ("net_benefit", "low", "high"), ("gain", "gain_low", "gain_high")
-_BENEFIT, _GAIN = ("net_benefit", "low", "high"), ("gain", "gain_low", "gain_high")
 
 # -- on arrays -------------------------------------------------------------------------------
 
 
 def shift_prevalence(proba: np.ndarray, from_: float, to: float) -> np.ndarray:
-    """Return probabilities for a population with another share of cases.
-
-    Parameters
-    ----------
-    proba : array
-        Probabilities for people with the share `from_`.
-    from_, to : float
-        Shares of cases, between 0 and 1.
-
-    Returns
-    -------
-    array
-        With log odds moved by the difference of those of the two shares.
-
-    Examples
-    --------
-    >>> from baldur.evaluation.clinical.decision import shift_prevalence
-    >>> shift_prevalence([0.2, 0.5, 0.8], from_=0.5, to=0.1).round(2).tolist()
-    [0.03, 0.1, 0.31]
-    """
+    """Return probabilities for a population with another share of cases (of `to`, not `from_`)."""
     return expit(log_odds(np.asarray(proba, dtype=float)) + logit(to) - logit(from_))
 
 
@@ -188,34 +168,34 @@ def decision_curves(
     sample = resample(predictions, **bootstrap)
     points = check_thresholds(thresholds)
     check_prevalence(prevalence)
-    parts: list[dict[str, Any]] = []
+    models = [model for model, held in sample.models.items() if not usable(held)]
     unknown = dict.fromkeys((*_GAIN, "test_tradeoff"), np.nan)
 
-    def treat_all(p: Predicted, w: np.ndarray) -> np.ndarray:
-        everyone = np.ones(len(p.truth))
-        return net_benefit(everyone, p.truth == 1, points, prevalence=prevalence, weights=w)
+    def draw(model: str, *, everyone: bool) -> Draws:
+        def benefit(p: Predicted, weights: np.ndarray) -> np.ndarray:
+            held = sample.models[model]
+            proba = np.ones(len(p.truth)) if everyone else shifted(held, p, prevalence, shift)
+            return net_benefit(proba, p.truth == 1, points, prevalence=prevalence, weights=weights)
 
-    for model, held in sample.models.items():
-        if usable(held):
-            continue
+        return sample.draw(model, Statistic(benefit, {}))
 
-        def treat_some(p: Predicted, w: np.ndarray, h: HeldOutPredictions = held) -> np.ndarray:
-            proba = shifted(h, p, prevalence, shift)
-            return net_benefit(proba, p.truth == 1, points, prevalence=prevalence, weights=w)
+    def rows(held: HeldOutPredictions) -> Iterator[dict[str, Any]]:
+        if held.model not in models:
+            return
+        treat_all, draws = (draw(held.model, everyone=every) for every in (True, False))
+        if held.model == models[0]:
+            for name, default in (
+                (TREAT_ALL, treat_all), (TREAT_NONE, treat_all.map(np.zeros_like)),
+            ):  # fmt: skip
+                columns = default.columns(_BENEFIT)
+                yield {"threshold": points, **columns, **unknown, "model": name}
+        gain = draws.minus(treat_all.map(lambda x: np.maximum(x, 0.0)))
+        with np.errstate(divide="ignore"):
+            tests = np.where(gain.estimate > 0, 1.0 / gain.estimate, np.nan)
+        columns = {**draws.columns(_BENEFIT), **gain.columns(_GAIN), "test_tradeoff": tests}
+        yield {"threshold": points, **columns}
 
-        names = {"model": model, "threshold": points}
-        all_draws = sample.draw(model, Statistic(treat_all, names))
-        draws = sample.draw(model, Statistic(treat_some, names))
-        if not parts:
-            none_draws = all_draws.map(np.zeros_like)
-            for name, default in ((TREAT_ALL, all_draws), (TREAT_NONE, none_draws)):
-                parts.append({**names, **default.columns(_BENEFIT), **unknown, "model": name})
-        gain = draws.minus(all_draws.map(lambda x: np.maximum(x, 0.0)))
-        tests = np.full(len(points), np.nan)
-        np.divide(1.0, gain.estimate, out=tests, where=gain.estimate > 0)
-        gains = {**gain.columns(_GAIN), "test_tradeoff": tests}
-        parts.append({**names, **draws.columns(_BENEFIT), **gains})
-    return long_table(parts, ["model", "threshold", *_BENEFIT, *unknown])
+    return sample.table(rows, ["model", "threshold", *_BENEFIT, *unknown])
 
 
 def usable(held: HeldOutPredictions) -> str:

@@ -30,9 +30,9 @@ class HeldOutPredictions:
     truth: np.ndarray  # (n_people,); Class codes, the positive one last, or numbers
     repeats: list[tuple[np.ndarray, Predicted]]  # (array of int, Predicted)
     classes: list[str]  # Empty in regression
+    folds: list[np.ndarray]  # Of each repeat: names of the folds, as long as its rows
     scaled: bool = False  # Probabilities come from decision scores by Platt scaling
     sites: np.ndarray | None = None  # (n_people,)
-    folds: list[np.ndarray] | None = None
 
     @property
     def has_proba(self) -> bool:
@@ -61,21 +61,18 @@ class HeldOutPredictions:
     @property
     def members(self) -> np.ndarray:
         """Mask of the people for whom the model has predictions."""
-        found = np.zeros(len(self.people), dtype=bool)
-        for rows, _ in self.repeats:
-            found[rows] = True
-        return found
+        mask = np.zeros(len(self.people), dtype=bool)
+        mask[np.concatenate([rows for rows, _ in self.repeats])] = True
+        return mask
 
     def where(self, chosen: np.ndarray) -> HeldOutPredictions:
         """Return the predictions of some people (a mask over all); their numbers do not change."""
-        kept = []
-        for rows, predicted in self.repeats:
-            at = chosen[rows]
-            kept.append((rows[at], predicted.take(at)))
-        folds = self.folds
-        if folds is not None:
-            folds = [f[chosen[rows]] for f, (rows, _) in zip(folds, self.repeats, strict=True)]
-        return replace(self, repeats=kept, folds=folds)
+        inside = [chosen[rows] for rows, _ in self.repeats]
+        repeats = [
+            (rows[at], p.take(at)) for at, (rows, p) in zip(inside, self.repeats, strict=True)
+        ]
+        folds = [fold[at] for at, fold in zip(inside, self.folds, strict=True)]
+        return replace(self, repeats=repeats, folds=folds)
 
     @property
     def n_units(self) -> int:
@@ -87,12 +84,12 @@ class HeldOutPredictions:
     ) -> Draws:
         """Return the mean over repeats of a statistic, on the sample and on every resample."""
         # People in the order of the table need not be looked up.
-        straight = [np.array_equal(rows, np.arange(len(self.people))) for rows, _ in self.repeats]
+        ordered = [np.array_equal(rows, np.arange(len(self.people))) for rows, _ in self.repeats]
 
         def mean(weights: np.ndarray) -> np.ndarray:
             parts = [
-                function(p, weights if plain else weights[:, rows])
-                for (rows, p), plain in zip(self.repeats, straight, strict=True)
+                function(p, weights if in_order else weights[:, rows])
+                for (rows, p), in_order in zip(self.repeats, ordered, strict=True)
             ]
             return parts[0] if len(parts) == 1 else np.mean(parts, axis=0)
 
@@ -127,23 +124,35 @@ def read_held_out(
             "say the classes."
         )
     person, people = pd.factorize(table["sample"].astype(str))
-    truth = _one_each(table, person, len(people), names)
-    units = _units(table, person, len(people))
-    sites = _attribute(table, person, len(people), "site")
-    found = {}
+    last = np.zeros(len(people), dtype=np.intp)
+    last[person] = np.arange(len(table))
+    by_person = table.iloc[last]
+    truth = predicted_of(by_person, names).truth
+    differs = truth[person] != predicted_of(table, names).truth
+    if differs.any():
+        raise InputError(
+            f"Sample {str(table['sample'][differs.argmax()])!r} has different labels in the "
+            "predictions; a person has one outcome. Give repeated visits an id each, and a column "
+            "'group'."
+        )
+    units = np.arange(len(people))
+    if "group" in table:
+        units = pd.factorize(by_person["group"].astype(str))[0]
+    sites = by_person["site"].to_numpy(dtype=str) if "site" in table else None
+    models = {}
     for model, part in table.groupby("model", sort=False):
         repeats, folds = [], []
-        for _, one in part.groupby("repeat", sort=True):
-            repeats.append((person[one.index.to_numpy()], predicted_of(one, names)))
-            folds.append(one["fold"].to_numpy() if "fold" in one else np.zeros(len(one)))
+        for _, rows in part.groupby("repeat", sort=True):
+            repeats.append((person[rows.index.to_numpy()], predicted_of(rows, names)))
+            folds.append(rows["fold"].to_numpy() if "fold" in rows else np.zeros(len(rows)))
         scaled = "probability" in part and bool((part["probability"] == PLATT).any())
         if scaled:
             # Decision scores of different folds have no common scale; probabilities have.
-            repeats = [(rows, replace(p, margin=None)) for rows, p in repeats]
-        found[str(model)] = HeldOutPredictions(
-            str(model), np.asarray(people), units, truth, repeats, names, scaled, sites, folds
+            repeats = [(at, replace(p, margin=None)) for at, p in repeats]
+        models[str(model)] = HeldOutPredictions(
+            str(model), np.asarray(people), units, truth, repeats, names, folds, scaled, sites
         )
-    return found
+    return models
 
 
 def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[str]]:
@@ -164,8 +173,7 @@ def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list
     if unknown:
         raise InputError(f"Label {unknown[0]!r} has no column 'p_{unknown[0]}' in the predictions.")
     columns = [f"p_{c}" for c in names]
-    there = [column for column in columns if column in table]
-    lacking = [column for column in columns if column not in table]
+    there, lacking = ([c for c in columns if (c in table) == known] for known in (True, False))
     if there and lacking and len(names) > 2:
         raise InputError(
             f"A predictions table with {there[0]!r} needs a column for each of {len(names)} "
@@ -175,17 +183,16 @@ def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list
         # Of two classes the other one has the rest; without any there are decision scores only.
         table[column] = 1.0 - table[there[0]] if there else np.nan
     given = table[columns].to_numpy(dtype=float)
-    known = given[~np.isnan(given).any(axis=1)]
+    absent = np.isnan(given).any(axis=1)
+    known = given[~absent]
     if len(known) and (known.min() < 0 or known.max() > 1):
         raise InputError(
             "Probabilities must lie between 0 and 1; put decision scores into the column 'score'."
         )
-    partly = np.isnan(given).any(axis=1)
-    for model in table["model"].unique():
-        mine = partly[(table["model"] == model).to_numpy()]
-        if mine.any() and not mine.all():
+    for model, partly in pd.Series(absent).groupby(table["model"], sort=False):
+        if partly.any() and not partly.all():
             raise InputError(
-                f"Model {str(model)!r} has no probabilities for {int(mine.sum())} of {len(mine)} "
+                f"Model {str(model)!r} has no probabilities for {partly.sum()} of {len(partly)} "
                 "rows of the predictions; fill them in, or leave these rows out."
             )
     if "predicted" not in table:
@@ -207,47 +214,13 @@ def predicted_of(part: pd.DataFrame, classes: Sequence[str]) -> Predicted:
     truth, label = (
         part[c].astype(str).map(codes).to_numpy(dtype=np.intp) for c in ("label", "predicted")
     )
-    given = part[[f"p_{c}" for c in classes]].to_numpy(dtype=float)
-    proba: np.ndarray | None = None if np.isnan(given).all() else given
+    proba = part[[f"p_{c}" for c in classes]].to_numpy(dtype=float)
     margin: np.ndarray | None = None
-    many = [f"score_{c}" for c in classes]
-    if "score" in part and part["score"].notna().all():
-        margin = part["score"].to_numpy(dtype=float)
-    elif all(c in part and part[c].notna().all() for c in many):
-        margin = part[many].to_numpy(dtype=float)
-    return Predicted(truth, label, proba, margin, len(classes))
-
-
-def _one_each(table: pd.DataFrame, person: np.ndarray, n: int, names: list[str]) -> np.ndarray:
-    """Return the outcome of each person; refuse people with several different outcomes."""
-    values: Any = table["label"]
-    if names:
-        values = values.astype(str).map({c: i for i, c in enumerate(names)}).to_numpy(dtype=np.intp)
-    else:
-        values = values.to_numpy(dtype=float)
-    found = np.zeros(n, dtype=values.dtype)
-    found[person] = values
-    differs = found[person] != values
-    if differs.any():
-        who = table["sample"].to_numpy()[np.flatnonzero(differs)[0]]
-        raise InputError(
-            f"Sample {str(who)!r} has different labels in the predictions; a person has one "
-            "outcome. Give repeated visits an id each, and a column 'group'."
-        )
-    return found
-
-
-def _attribute(table: pd.DataFrame, person: np.ndarray, n: int, column: str) -> np.ndarray | None:
-    if column not in table:
-        return None
-    found = np.full(n, "", dtype=object)
-    found[person] = table[column].astype(str).to_numpy()
-    return found.astype(str)
-
-
-def _units(table: pd.DataFrame, person: np.ndarray, n: int) -> np.ndarray:
-    groups = _attribute(table, person, n, "group")
-    return np.arange(n) if groups is None else pd.factorize(groups)[0]
+    for columns in (["score"], [f"score_{c}" for c in classes]):
+        if margin is None and set(columns) <= set(part) and part[columns].notna().all(axis=None):
+            margin = part[columns].to_numpy(dtype=float)
+            margin = margin[:, 0] if len(columns) == 1 else margin
+    return Predicted(truth, label, None if np.isnan(proba).all() else proba, margin, len(classes))
 
 
 StatisticFunction = Callable[[Predicted, np.ndarray], np.ndarray]
@@ -260,7 +233,7 @@ class Statistic:
 
     function: StatisticFunction
     names: Mapping[str, Any]  # One value for all rows of the table, or one for each row
-    scale: str = "identity"  # One of `SCALES`: where resamples are nearly normal
+    scale: str = "identity"  # As `Draws.interval` takes it: where resamples are nearly normal
     count: float | np.ndarray | None = None  # People behind values of exactly 0 or 1
     people: np.ndarray | None = None  # (n_people,); Mask of the people, by default all
     key: str = ""  # A statistic of all people with a key is drawn only once
@@ -395,11 +368,9 @@ def rows_behind(metric: str, held: HeldOutPredictions) -> float:
     rows, p = held.repeats[0]
     if metric == "accuracy":
         return float(len(rows))
-    if metric == "precision" and len(held.classes) == 2:
-        return float(max(1, np.sum(p.label == 1)))
-    if metric == "recall" and len(held.classes) == 2:
-        return float(max(1, np.sum(p.truth == 1)))
-    return float(min(np.sum(p.truth == c) for c in np.unique(p.truth)))
+    if metric in ("precision", "recall") and len(held.classes) == 2:
+        return float(max(1, np.sum((p.label if metric == "precision" else p.truth) == 1)))
+    return float(np.unique(p.truth, return_counts=True)[1].min())
 
 
 def metric_statistic(

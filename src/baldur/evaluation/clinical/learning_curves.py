@@ -16,9 +16,8 @@ from scipy.special import log_expit, logit, ndtri, xlogy
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     long_table,
+    metric_statistic,
     resample,
-    rows_behind,
-    scale_of,
 )
 from baldur.exceptions import InputError
 
@@ -76,16 +75,15 @@ def learning_curves(
     parts = []
     for model in dict.fromkeys(name.rsplit("\t", 1)[0] for name in sample.models):
         names = [f"{model}\t{j}" for j in range(len(people))]
-        if not all(name in sample.models for name in names):
+        if not set(names) <= set(sample.models):
             continue
-        draws = [sample.metric(name, metric) for name in names]
-        if not all(np.isfinite(d.estimate) for d in draws):
-            continue
-        count = rows_behind(metric, sample.models[names[-1]])
-        for n, drawn in zip(people, draws, strict=True):
-            start = {"model": model, "metric": metric, "people": n, "kind": "measured"}
-            ends = drawn.columns(("estimate", "low", "high"), scale_of(metric), count)
-            parts.append({**start, **ends})
+        statistic = metric_statistic(
+            metric, sample.models[names[-1]], model=model, metric=metric, kind="measured"
+        )
+        draws = [sample.draw(name, statistic) for name in names]
+        if all(np.isfinite(d.estimate) for d in draws):
+            points = zip(people, draws, strict=True)
+            parts += [{"people": n, **statistic.rows(drawn)} for n, drawn in points]
     return long_table(parts, COLUMNS)
 
 
@@ -136,14 +134,14 @@ def minimum_people(
     """Return the people that a logistic model needs, by each criterion."""
     if (auc is None) == (r2 is None):
         raise InputError("Give either auc or r2.")
-    found = r2_of_auc(auc, prevalence) if auc is not None else float(r2 or 0.0)
+    explained = r2_of_auc(auc, prevalence) if auc is not None else float(r2 or 0.0)
     most = float(1 - np.exp(2 * _null(prevalence)))
-    _check(parameters, found, most)
-    shrink = found / (found + MARGIN * most)
+    _check(parameters, explained, most)
+    shrink = explained / (explained + MARGIN * most)
     rows = [
-        ("shrinkage", _for_shrinkage(parameters, found, SHRINKAGE),
+        ("shrinkage", _for_shrinkage(parameters, explained, SHRINKAGE),
          "coefficients shrunk by a tenth at most"),
-        ("optimism", _for_shrinkage(parameters, found, shrink),
+        ("optimism", _for_shrinkage(parameters, explained, shrink),
          "R2 (as a share of its maximum) too high by 0.05 at most"),
         ("risk", (ndtri(0.975) / MARGIN) ** 2 * prevalence * (1 - prevalence),
          "the overall risk known to within 0.05"),

@@ -129,15 +129,14 @@ def metric_differences(
     rows: list[tuple[object, ...]] = []
     for metric in sample.metrics(metrics):
         for (a, held), (b, other) in combinations(sample.models.items(), 2):
-            if not np.array_equal(held.members, other.members):
-                why = "the two models predict different people"
-                rows.append((metric, a, b, np.nan, np.nan, np.nan, why))
-                continue
-            draws = sample.metric(a, metric).minus(sample.metric(b, metric))
-            low, high = draws.interval()
-            known = np.isfinite(draws.estimate)
-            why = "" if known else f"{METRICS[metric].heading} is not defined for one of them"
-            rows.append((metric, a, b, float(draws.estimate), float(low), float(high), why))
+            note = "the two models predict different people"
+            ends: tuple[float, ...] = (np.nan, np.nan, np.nan)
+            if np.array_equal(held.members, other.members):
+                draws = sample.metric(a, metric).minus(sample.metric(b, metric))
+                ends = (float(draws.estimate), *map(float, draws.interval()))
+                known = np.isfinite(draws.estimate)
+                note = "" if known else f"{METRICS[metric].heading} is not defined for one of them"
+            rows.append((metric, a, b, *ends, note))
     columns = ["metric", "model_a", "model_b", "difference", "low", "high", "note"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -229,7 +228,7 @@ def subgroup_measures(
     parts: list[dict[str, Any]] = []
     for column in table:
         levels = level_names(table[column])
-        for name in dict.fromkeys(sorted(set(levels), key=_order)):
+        for name in sorted(set(levels), key=_order):
             for model, held in sample.models.items():
                 start = {"model": model, "subgroup": str(column), "level": name}
                 rows = _subgroup_rows(sample, held, levels == name, least)
@@ -247,8 +246,8 @@ def _from_columns(predictions: pd.DataFrame | Resampled, columns: Sequence[str])
                 f"{list(predictions.columns)[:12]}."
             )
     ids = predictions["sample"] if "sample" in predictions else predictions.index.to_series()
-    found = predictions[list(columns)].set_index(ids.astype(str).to_numpy())
-    return found[~found.index.duplicated()]
+    table = predictions[list(columns)].set_index(ids.astype(str).to_numpy())
+    return table[~table.index.duplicated()]
 
 
 def level_names(values: pd.Series) -> np.ndarray:
@@ -274,7 +273,9 @@ def _subgroup_rows(
     """Yield the rows of a subgroup: each measure, and its difference from that of the others."""
     inside, outside = held.where(chosen), held.where(~chosen)
     start: dict[str, Any] = dict.fromkeys(COLUMNS[3:], np.nan)
-    start |= {"people": int(inside.members.sum()), "cases": _cases(inside), "note": held.mark}
+    start |= {"people": int(inside.members.sum()), "note": held.mark}
+    if len(held.classes) == 2:
+        start["cases"] = float(np.sum(inside.truth[inside.members] == 1))
     why = _too_small(inside, least)
     if why:
         yield {**start, "measure": [""], "note": why}
@@ -294,18 +295,12 @@ def _subgroup_rows(
 def _measures(held: HeldOutPredictions) -> Iterable[Statistic]:
     """Return the measures of a subgroup: metrics, and calibration where it is one of numbers."""
     metrics = ("auc", "brier") if held.classes else ("r2", "mae")
-    found = [metric_statistic(m, held, measure=m) for m in metrics]
+    statistics = [metric_statistic(m, held, measure=m) for m in metrics]
     if held.classes and not held.has_proba:
-        return found[:1]
+        return statistics[:1]
     if len(held.classes) > 2:
-        return found
-    return [*found, *calibration_statistics(held, 1 if held.classes else None)]
-
-
-def _cases(held: HeldOutPredictions) -> float:
-    if len(held.classes) != 2:
-        return float("nan")
-    return float(np.sum(held.truth[held.members] == 1))
+        return statistics
+    return [*statistics, *calibration_statistics(held, 1 if held.classes else None)]
 
 
 def _too_small(held: HeldOutPredictions, least: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -103,20 +103,14 @@ def threshold_measures(
             cuts.append((share, "prevalence", share, ""))
         cuts += [_chosen_cut(held, proba, rule, least) for rule, least in chosen]
         for threshold, rule, judged_at, note in cuts:
-            rates = _Rates.at(held, sample.boot, proba, judged_at)
+            rates = _rates(held, sample.boot, proba, judged_at)
             # The share of cases is uncertain unless it was stated.
-            variance = 1 / rates.n_case + 1 / rates.n_control if prevalence is None else 0.0
+            variance = 1 / rates[2] + 1 / rates[3] if prevalence is None else 0.0
+            measures = _measures(*rates, sample.boot.level, share, variance)
+            estimate, low, high = map(list, zip(*measures.values(), strict=True))
             note = "; ".join(filter(None, (note, held.mark)))
-            start = {"threshold": threshold, "rule": rule, "note": note}
-            for measure, ends in rates.measures(share, variance).items():
-                estimate, low, high = ends
-                yield {
-                    **start,
-                    "measure": measure,
-                    "estimate": [estimate],
-                    "low": low,
-                    "high": high,
-                }
+            names = {"threshold": threshold, "rule": rule, "measure": list(measures), "note": note}
+            yield {**names, "estimate": estimate, "low": low, "high": high}
 
     return sample.table(rows, COLUMNS)
 
@@ -139,7 +133,7 @@ def _chosen_cut(held: HeldOutPredictions, proba: list[np.ndarray], rule: str, le
     both = zip(proba, on_side, strict=True)
     threshold = _threshold_with_share(np.concatenate([p[at] for p, at in both]), side, least)
     judged_at = []
-    for p, at, fold in zip(proba, on_side, held.folds or map(np.zeros_like, proba), strict=True):
+    for p, at, fold in zip(proba, on_side, held.folds, strict=True):
         cuts = np.full(len(p), np.nan)
         for name in np.unique(fold):
             others = p[at & (fold != name)]
@@ -159,107 +153,101 @@ def _threshold_with_share(proba: np.ndarray, side: int, share: float) -> float:
     return float(np.nextafter(proba[int(np.ceil(len(proba) * share - 1e-9)) - 1], 2.0))
 
 
-@dataclass(frozen=True)
-class _Rates:
-    """Sensitivity and false-positive rate of a test, with the numbers of cases and controls."""
+def _rates(
+    held: HeldOutPredictions,
+    boot: Bootstrap,
+    proba: list[np.ndarray],
+    thresholds: float | list[np.ndarray],
+) -> tuple[float, float, float, float]:
+    """Return sensitivity, false-positive rate and the numbers of cases and controls of a test.
 
-    sensitivity: float
-    false_positive: float
-    n_case: float
-    n_control: float
-    level: float
+    Each person is judged by a threshold, which may differ between persons.
+    """
+    if not isinstance(thresholds, list):
+        thresholds = [np.full(len(p), thresholds) for p in proba]
+    judged = [
+        (rows, replace(p, label=(value >= cuts).astype(np.intp)))
+        for (rows, p), value, cuts in zip(held.repeats, proba, thresholds, strict=True)
+    ]
 
-    @classmethod
-    def at(
-        cls,
-        held: HeldOutPredictions,
-        boot: Bootstrap,
-        proba: list[np.ndarray],
-        thresholds: float | list[np.ndarray],
-    ) -> _Rates:
-        """Judge each person by a threshold, which may differ between persons."""
-        if not isinstance(thresholds, list):
-            thresholds = [np.full(len(p), thresholds) for p in proba]
-        judged = [
-            (rows, replace(p, label=(value >= cuts).astype(np.intp)))
-            for (rows, p), value, cuts in zip(held.repeats, proba, thresholds, strict=True)
-        ]
-        tests = replace(held, repeats=judged)
+    def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        both = positive_rates(p.label, p.truth == 1, np.array([HALF]), weights)[:2]
+        return np.concatenate(both, axis=1)
 
-        def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
-            both = positive_rates(p.label, p.truth == 1, np.array([HALF]), weights)[:2]
-            return np.concatenate(both, axis=1)
+    case = held.truth[held.members] == 1
+    if len(held.repeats) == 1 and held.n_units == len(case):
+        estimate = rates(judged[0][1], np.ones((1, len(case))))[0]
+        counts = [float(case.sum()), float((~case).sum())]
+    else:
+        draws = replace(held, repeats=judged).draw(boot, rates)
+        estimate, counts = draws.estimate, _effective_counts(held, draws, case)
+    return float(estimate[0]), float(estimate[1]), counts[0], counts[1]
 
-        case = held.truth[held.members] == 1
-        if len(held.repeats) == 1 and held.n_units == len(case):
-            estimate = rates(judged[0][1], np.ones((1, len(case))))[0]
-            counts = [float(case.sum()), float((~case).sum())]
-        else:
-            draws = tests.draw(boot, rates)
-            estimate, counts = draws.estimate, _effective_counts(held, draws, case)
-        sensitivity, false_positive = (float(rate) for rate in estimate)
-        n_case, n_control = counts
-        return cls(sensitivity, false_positive, n_case, n_control, boot.level)
 
-    @property
-    def _z(self) -> float:
-        return float(ndtri(0.5 + self.level / 2))
+def _measures(
+    sensitivity: float,
+    false_positive: float,
+    n_case: float,
+    n_control: float,
+    level: float,
+    share: float,
+    share_variance: float,
+) -> dict[str, _Interval]:
+    """Return all measures for a share of cases and the variance of its log odds."""
+    z = float(ndtri(0.5 + level / 2))
 
-    def measures(self, share: float, share_variance: float) -> dict[str, _Interval]:
-        """Return all measures for a share of cases and the variance of its log odds."""
-        se, fp = self.sensitivity, self.false_positive
-        rows = {
-            "sensitivity": (se, *self._wilson(se, self.n_case)),
-            "specificity": (1 - fp, *self._wilson(1 - fp, self.n_control)),
-        }
-        odds = logit(share)
-        for ratio, value, case_rate, control_rate in (
-            ("lr_positive", "ppv", se, fp),
-            ("lr_negative", "npv", 1 - se, 1 - fp),
-        ):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                estimate = float(np.divide(case_rate, control_rate))
-                middle = float(expit(odds + np.log(estimate)))
-            centre, variance = self._log_ratio(case_rate, control_rate)
-            half = self._z * np.sqrt(variance)
-            rows[ratio] = _containing(estimate, np.exp(centre - half), np.exp(centre + half))
-            # Predictive values are the odds of a case moved by the likelihood ratio.
-            half = self._z * np.sqrt(variance + share_variance)
-            low, high = expit(odds + centre - half), expit(odds + centre + half)
-            if value == "npv":
-                middle, low, high = 1 - middle, 1 - high, 1 - low
-            rows[value] = _containing(middle, low, high)
-        rows["number_needed_to_test"] = self._tests_per_case(share, share_variance)
-        # Per case found: one over the predictive value, so that its ends change places.
-        ppv, low, high = (float(v) for v in rows["ppv"])
-        rows["number_needed_to_evaluate"] = (_inverse(ppv), _inverse(high), _inverse(low))
-        return rows
+    def of_share(rate: float, count: float) -> _Interval:
+        low, high = wilson(np.asarray(rate), np.asarray(count), level)
+        return rate, float(low), float(high)
 
-    def _wilson(self, rate: float, count: float) -> tuple[float, float]:
-        low, high = wilson(np.asarray(rate), np.asarray(count), self.level)
-        return float(low), float(high)
+    measures = {
+        "sensitivity": of_share(sensitivity, n_case),
+        "specificity": of_share(1 - false_positive, n_control),
+    }
+    odds = logit(share)
+    for ratio, value, case_rate, control_rate in (
+        ("lr_positive", "ppv", sensitivity, false_positive),
+        ("lr_negative", "npv", 1 - sensitivity, 1 - false_positive),
+    ):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            estimate = float(np.divide(case_rate, control_rate))
+            middle = float(expit(odds + np.log(estimate)))
+        centre, variance = _log_ratio(case_rate, control_rate, n_case, n_control)
+        half = z * np.sqrt(variance)
+        measures[ratio] = _containing(estimate, np.exp(centre - half), np.exp(centre + half))
+        # Predictive values are the odds of a case moved by the likelihood ratio.
+        half = z * np.sqrt(variance + share_variance)
+        low, high = expit(odds + centre - half), expit(odds + centre + half)
+        if value == "npv":
+            middle, low, high = 1 - middle, 1 - high, 1 - low
+        measures[value] = _containing(middle, low, high)
+    if sensitivity > 0:
+        per = sensitivity * share
+        variance = (1 - sensitivity) / (sensitivity * n_case) + (1 - share) ** 2 * share_variance
+        factor = float(np.exp(z * np.sqrt(variance)))
+        tests = (1 / per, max(1.0, 1 / (per * factor)), factor / per)
+    else:
+        tests = (float("inf"), 1 / (of_share(0.0, n_case)[2] * share), float("inf"))
+    measures["number_needed_to_test"] = tests
+    # Per case found: one over the predictive value, so that its ends change places.
+    estimate, low, high = (1.0 / v if v != 0 else float("inf") for v in measures["ppv"])
+    measures["number_needed_to_evaluate"] = (estimate, high, low)
+    return measures
 
-    def _log_ratio(self, case_rate: float, control_rate: float) -> tuple[float, float]:
-        """Return the logarithm of a likelihood ratio and its variance.
 
-        Half a person is added to each cell where one is empty, as for odds ratios.
-        """
-        n, m = self.n_case, self.n_control
-        hits, alarms = case_rate * n, control_rate * m
-        if min(hits, alarms, n - hits, m - alarms) <= 0:
-            hits, alarms, n, m = hits + 0.5, alarms + 0.5, n + 1, m + 1
-        variance = 1 / hits - 1 / n + 1 / alarms - 1 / m
-        return float(np.log(hits / n) - np.log(alarms / m)), max(variance, 0.0)
+def _log_ratio(
+    case_rate: float, control_rate: float, n_case: float, n_control: float
+) -> tuple[float, float]:
+    """Return the logarithm of a likelihood ratio and its variance.
 
-    def _tests_per_case(self, share: float, share_variance: float) -> _Interval:
-        if self.sensitivity <= 0:
-            most = self._wilson(0.0, self.n_case)[1]
-            return float("inf"), 1 / (most * share), float("inf")
-        per = self.sensitivity * share
-        variance = (1 - self.sensitivity) / (self.sensitivity * self.n_case)
-        variance += (1 - share) ** 2 * share_variance
-        factor = float(np.exp(self._z * np.sqrt(variance)))
-        return 1 / per, max(1.0, 1 / (per * factor)), factor / per
+    Half a person is added to each cell where one is empty, as for odds ratios.
+    """
+    n, m = n_case, n_control
+    hits, alarms = case_rate * n, control_rate * m
+    if min(hits, alarms, n - hits, m - alarms) <= 0:
+        hits, alarms, n, m = hits + 0.5, alarms + 0.5, n + 1, m + 1
+    variance = 1 / hits - 1 / n + 1 / alarms - 1 / m
+    return float(np.log(hits / n) - np.log(alarms / m)), max(variance, 0.0)
 
 
 def _effective_counts(held: HeldOutPredictions, draws: Draws, case: np.ndarray) -> list[float]:
@@ -284,7 +272,3 @@ def _containing(estimate: float, low: float, high: float) -> _Interval:
     if np.isnan(estimate):
         return estimate, estimate, estimate
     return estimate, min(float(low), estimate), max(float(high), estimate)
-
-
-def _inverse(value: float) -> float:
-    return float(np.divide(1.0, value)) if value != 0 else float("inf")
