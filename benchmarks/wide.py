@@ -52,7 +52,7 @@ def make_biofind(cache, width):
     """Write the small views, the labels and `width` genotypes as .npy and as PLINK files."""
     from baldur import MultiView
     from baldur.datasets import make_biofind_like
-    from baldur.datasets.genotypes import draw_genotypes
+    from baldur.datasets.biofind import draw_genotypes
     from baldur.study.examples import write_bed
 
     sim = make_biofind_like(scale=min(width / FULL, 1.0), random_state=0)

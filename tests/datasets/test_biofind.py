@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from baldur.datasets import make_biofind_like
-from baldur.datasets.genotypes import MISSING, draw_genotypes
+from baldur.datasets.biofind import MISSING, draw_genotypes
 from baldur.exceptions import InputError
 
 

@@ -21,10 +21,10 @@ from baldur.report.added_value import (
     reclassification_table,
     view_set_table,
 )
-from baldur.report.answer import answer_of_run
-from baldur.report.evidence import (
+from baldur.report.answer import (
     LINEAR,
     LinearEvidence,
+    answer_of_run,
     comparison_of,
     linear_answer,
     linear_evidence,

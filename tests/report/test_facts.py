@@ -12,9 +12,9 @@ import pytest
 from baldur import BaldurClassifier
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
+from baldur.report.answer import comparison_of
 from baldur.report.checks import checks_of_model, checks_of_run
-from baldur.report.evidence import comparison_of
-from baldur.report.explanations import EXPLANATIONS, _which
+from baldur.report.features import _which
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     distinct,
@@ -26,6 +26,7 @@ from baldur.report.formatting import (
     probability,
     short,
 )
+from baldur.report.page import explanations
 from baldur.report.pages import make_page
 from baldur.report.tables import mean_sd, multiplicity
 from baldur.saving import SavedModel
@@ -140,10 +141,9 @@ def test_a_model_of_a_study_has_the_names_of_its_classes(run, data):
 def test_checks_of_a_sound_study_are_few_and_every_code_is_explained(run):
     found = checks_of_run(run, "BALDUR")
     assert not {"B01", "B02", "B05", "B09"} & codes(found)
-    for code, one in EXPLANATIONS.items():
-        assert code == one.code
-        assert one.why.endswith(".")
-        assert one.do.endswith(".")
+    for one in explanations().values():
+        assert one["why"].endswith(".")
+        assert one["do"].endswith(".")
 
 
 def test_chance_level(changed):
@@ -215,7 +215,7 @@ def test_a_page_names_only_the_checks_that_could_be_made(run, model, changed):
     assert {"B03", "B05", "B08", "B14", "B15"} <= set(of_run.made)
     for facts in (of_model, of_run):
         assert not set(facts.made) & set(facts.not_made)
-        assert set(facts.made) | set(facts.not_made) <= set(EXPLANATIONS)
+        assert set(facts.made) | set(facts.not_made) <= set(explanations())
     both = make_page(run, FittedModel.of(model))
     assert set(both.made) == {*of_run.made, *of_model.made, "B18"}
     alone = changed(predictions=lambda frame: frame.drop(columns="site"))
@@ -247,7 +247,7 @@ def test_checks_of_a_fitted_model(model):
 
 
 def test_tripod_is_filled_where_known_and_blank_elsewhere(run):
-    items = {i.number: i.answer for i in make_page(run).tripod}
+    items = {i["number"]: i["answer"] for i in make_page(run).tripod}
     assert len(items) == 52
     assert "nested cross-validation" in items["12a"]
     assert "patient" in items["21"]
@@ -278,14 +278,14 @@ def test_missing_views_are_included_or_left_out_as_the_study_did(changed, left, 
     run = changed({"left_out": left, "views": views, "scale": "clipped"})
     facts = make_page(run)
     assert said in facts.methods
-    assert said in next(i.answer for i in facts.tripod if i.number == "11")
+    assert said in next(i["answer"] for i in facts.tripod if i["number"] == "11")
 
 
 def test_notes_on_the_samples_are_no_findings(changed):
     """Each has its own code, and TRIPOD item 7 counts them as the first screen shows them."""
     facts = make_page(changed({"findings": ["a", "b"], "notes_on_data": ["1 sample left out"]}))
     assert [c.code for c in facts.checks if c.code in ("B11", "B20")] == ["B11", "B11", "B20"]
-    said = next(i.answer for i in facts.tripod if i.number == "7")
+    said = next(i["answer"] for i in facts.tripod if i["number"] == "7")
     assert "(B11): 2; notes on the samples (B20): 1." in said
     facts = make_page(changed({"findings": [], "notes_on_data": ["1 sample left out"]}))
     assert [c.code for c in facts.checks if c.code in ("B11", "B20")] == ["B20"]

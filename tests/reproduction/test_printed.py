@@ -5,8 +5,10 @@ import re
 import pytest
 
 from baldur.baselines import BASELINES
-from baldur.reproduction.claims import printed_remark
-from baldur.reproduction.printed import METRICS, PRINTED, percent_texts
+from baldur.report.formatting import listed
+from baldur.report.page import asset
+from baldur.reproduction.claims import FIRST_IN
+from baldur.reproduction.printed import CHECKS, METRICS, PRINTED, REMARKS, percent_texts
 from baldur.reproduction.protocol import PROTOCOLS
 
 IN_PAPER = [name for name, entry in BASELINES.items() if entry.in_paper]
@@ -94,17 +96,41 @@ def test_sizes_are_those_of_the_paper(study, paper):
             assert f"volumes in {width} ROIs" in text
 
 
-def test_the_printed_table_qualifies_claims():
-    biofind, adni = PROTOCOLS["biofind"], PROTOCOLS["adni"]
-    none = "The paper prints no AUC for 7 of its 11 baselines."
-    assert printed_remark(biofind, "auc") == printed_remark(adni, "auc") == none
-    assert printed_remark(biofind, "accuracy") == printed_remark(adni, "recall") == ""
-    said = "In the paper's table the F1 score of RF and K-AWDR is as high (0.80)."
-    assert printed_remark(adni, "f1") == said
-    assert printed_remark(biofind, "recall") == (
-        "The recall that the paper prints for BALDUR, 0.82, fits its accuracies only as a "
-        "precision; its recall is then 0.55."
-    )
+@pytest.mark.parametrize("study", PRINTED)
+def test_remarks_on_claims_are_those_of_the_printed_table(study):
+    """Baselines that are as high as BALDUR, metrics that are not printed, values exchanged."""
+    rows = dict(PRINTED[study])
+    own = rows.pop("BALDUR")
+    words = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "f1": "F1 score",
+             "recall": "recall", "auc": "AUC"}  # fmt: skip
+    for metric in {*FIRST_IN[study], "recall"}:
+        word = words[metric]
+        best, remark = own.mean(metric), REMARKS[study].get(metric, "")
+        equal = [n for n, row in rows.items() if row.mean(metric) >= best and not row.chance]
+        first = f"In the paper's table the {word} of {' and '.join(equal)} is as high ({best:.2f})."
+        assert remark.startswith("In the paper's table") == bool(equal)
+        assert first in remark or not equal
+        unknown = sum(row.cells[metric] is None for row in rows.values())
+        none = f"The paper prints no {word} for {unknown} of its {len(rows)} baselines."
+        assert (none in remark) == bool(unknown)
+        exchanged = metric == "recall" and CHECKS[study]["BALDUR"].reading == "exchanged"
+        values = f"for BALDUR, {best}, fits its accuracies only as a precision; its recall is then "
+        assert (f"{values}{own.mean('precision')}." in remark) == exchanged
+
+
+def test_the_page_names_the_rows_that_do_not_fit():
+    """What the page says of the printed tables follows from the checks of their rows."""
+    text = asset("reproduction.j2")
+    for checks in CHECKS.values():
+        exchanged = [n for n, check in checks.items() if check.reading == "exchanged"]
+        contradict = [n for n, check in checks.items() if check.contradicts]
+        apart = [n for n, c in checks.items() if c.off_by > 0 and not c.contradicts]
+        for before, names in (
+            ("Only exchanged values fit in the rows ", exchanged),
+            ("the printed values contradict each other in ", contradict),
+            ("the one of (prediction, truth), in ", apart),
+        ):
+            assert not names or f"{before}{listed(names)}." in text
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from baldur.reproduction.claims import default_claims
-from baldur.reproduction.page import _default
+from baldur.reproduction.page import _rank_correlation, difference_table, markdown_of, page_of
 from baldur.reproduction.protocol import DEFAULT, PAPER
-from baldur.reproduction.tables import _rank_correlation, difference_table
 from reproduction.changed import changed_result
 
 
@@ -34,12 +32,17 @@ def without(evidence, *models):
     return changed_result(evidence, table=lambda: table[~table["model"].isin(models)])
 
 
-def test_a_row_without_results_is_not_said_to_have_some(evidence):
-    _, table = difference_table(without(evidence, DEFAULT))
-    assert not any("our default" in name for name in table.columns)
-    nothing = "The rows that would be compared were not run."
-    assert difference_table(without(evidence, PAPER, DEFAULT)) == [nothing]
-    assert difference_table(without(evidence, *evidence.baselines)) == [nothing]
-    claims = default_claims(without(evidence, DEFAULT))
-    assert "has no results in this run" in _default(claims, False)[0]
-    assert "was run on the same folds" in _default(claims, True)[0]
+def test_a_row_without_results_is_not_said_to_have_some(evidence, tmp_path, monkeypatch):
+    monkeypatch.setattr("baldur.reproduction.page.draw", lambda plans: ([], []))
+    request = {"scale": 1, "quick": False, "command": "baldur reproduce", "date": "2026-01-01"}
+
+    def text(*models):
+        return markdown_of(page_of(without(evidence, *models), request, tmp_path), "made")
+
+    table = difference_table(without(evidence, DEFAULT))
+    assert not any("our default" in column.name for column in table.columns)
+    assert difference_table(without(evidence, PAPER, DEFAULT)) is None
+    assert difference_table(without(evidence, *evidence.baselines)) is None
+    assert "The rows that would be compared were not run." in text(PAPER, DEFAULT)
+    assert "`BaldurClassifier`, has no results in this run" in text(DEFAULT)
+    assert "`BaldurClassifier`, was run on the same folds" in text()

@@ -11,7 +11,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 from sklearn.utils import Bunch
 
-from baldur.datasets.simulation import RandomState, Truth, scaled_width, streams
+from baldur.datasets.simulation import RandomState, Truth, draw_cohort, scaled_width, streams
 from baldur.views import MultiView
 
 FULL_VOXELS = 37_643
@@ -171,8 +171,7 @@ def make_adni_like(scale: float = 1.0, *, random_state: RandomState = None) -> B
     order, latent, table_rng, *image_rngs = streams(random_state, 6)
 
     n = N_LATE + N_EARLY
-    target = np.repeat(np.array([1, 0], dtype=np.int64), [N_LATE, N_EARLY])
-    order.shuffle(target)
+    target = draw_cohort(N_LATE, N_EARLY, order)
     score = SEPARATION * (target - 0.5) + latent.standard_normal(n)
 
     grid = make_grid(n_voxels)

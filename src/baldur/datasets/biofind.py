@@ -1,18 +1,39 @@
 """make_biofind_like: five views of 215 people, one of them 841,685 genotypes wide."""
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri
 from sklearn.utils import Bunch
 
 from baldur.core.parameters import check
-from baldur.datasets.genotypes import draw_genotypes
-from baldur.datasets.simulation import CONSTRAINTS, RandomState, Truth, scaled_width, streams
+from baldur.datasets.simulation import (
+    CONSTRAINTS,
+    RandomState,
+    Truth,
+    draw_cohort,
+    scaled_width,
+    streams,
+)
 from baldur.views import MultiView
 
 N_PATIENTS = 119
 N_CONTROLS = 96
 N_GENOTYPES = 841_685
+MISSING = -127  # the code for "not called" in int8, as in `read_plink`
+
+# Columns are drawn in frames: within one the alleles of a haplotype follow a chain, and the chain
+# is cut at random places, where a new linkage block begins. A chunk of frames has its own random
+# stream, so the bytes do not depend on how chunks are processed.
+_FRAME = 64
+_FRAMES_PER_CHUNK = 64
+_MEAN_BLOCK = 12
+
+# Lengths of the autosomes in megabases, rounded; markers are spread in proportion.
+_CHROMOSOMES = (
+    249, 242, 198, 190, 182, 171, 159, 145, 138, 134, 135,
+    133, 114, 107, 102, 90, 83, 80, 59, 64, 47, 51,
+)  # fmt: skip
 
 # The seven items the published analysis selected in every fold.
 SIGNAL_ITEMS = ("DRMAGRAC", "DRMNOCTB", "DRMVERBL", "DRMFIGH", "RLS", "SLPINJUR", "DEPRS")
@@ -87,94 +108,170 @@ def make_biofind_like(
     order, narrow, sleep, genetic = streams(random_state, 4)
 
     n = N_PATIENTS + N_CONTROLS
-    target = np.repeat(np.array([1, 0], dtype=np.int64), [N_PATIENTS, N_CONTROLS])
-    order.shuffle(target)
-    items, truth_sleep = _draw_sleep(target, sleep)
+    target = draw_cohort(N_PATIENTS, N_CONTROLS, order)
+    items, log_odds, intercept = _draw_sleep(target, sleep)
     genotypes, markers = draw_genotypes(n, width, missing_calls, genetic, linkage=linkage)
+    scores, socioeconomic, demographical = _draw_tables(n, narrow)
     views: dict[str, NDArray[np.generic]] = {
-        "neuropsychological": _draw_scores(n, narrow),
+        "neuropsychological": scores,
         "sleep": items,
-        "socio-economic": _draw_socioeconomic(n, narrow),
-        "demographical": _draw_demographical(n, narrow),
+        "socio-economic": socioeconomic,
+        "demographical": demographical,
         "genetic": genotypes,
     }
+    rest = range(len(SIGNAL_ITEMS) + 1, N_SLEEP + 1)
     data = MultiView(
         views,
         sample_ids=np.array([f"biofind{i:03d}" for i in range(n)]),
         feature_names={
             "neuropsychological": [f"MOCA{j + 1:02d}" for j in range(N_MOCA)],
-            "sleep": _sleep_names(),
+            "sleep": [*SIGNAL_ITEMS, *(f"SLEEP{j:02d}" for j in rest)],
             "socio-economic": ["education_years", "income_band"],
             "demographical": list(DEMOGRAPHICAL),
         },
         feature_info={"genetic": markers},
     )
-    columns, effects, intercept, score = truth_sleep
+    none = np.empty(0)
+    columns = np.flatnonzero(log_odds)
     truth = Truth(
         n_features={v: X.shape[1] for v, X in views.items()},
-        features={v: columns if v == "sleep" else np.empty(0, np.intp) for v in views},
-        effects={v: effects if v == "sleep" else np.empty(0) for v in views},
+        features=dict.fromkeys(views, none.astype(np.intp)) | {"sleep": columns},
+        effects=dict.fromkeys(views, none) | {"sleep": log_odds[columns]},
         intercept=np.array([intercept]),
-        score=score,
+        score=intercept + items @ log_odds,
     )
     return Bunch(data=data, target=target, target_names=np.array(["control", "PD"]), truth=truth)
 
 
-def _sleep_names() -> list[str]:
-    """Name the sleep items: the seven known ones, then the rest by number."""
-    rest = range(len(SIGNAL_ITEMS) + 1, N_SLEEP + 1)
-    return [*SIGNAL_ITEMS, *(f"SLEEP{j:02d}" for j in rest)]
-
-
 def _draw_sleep(
     target: NDArray[np.int64], rng: np.random.Generator
-) -> tuple[
-    NDArray[np.float64], tuple[NDArray[np.intp], NDArray[np.float64], float, NDArray[np.float64]]
-]:
-    """Draw yes/no items; in the first seven "yes" is commoner in patients."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Draw yes/no items, with their log odds ratios and the intercept of the log-odds.
+
+    In the first seven items "yes" is commoner in patients.
+    """
     base = logit(rng.uniform(0.15, 0.5, N_SLEEP))
-    columns = np.arange(len(SIGNAL_ITEMS), dtype=np.intp)
-    effects = rng.uniform(1.0, 1.6, len(columns))
-    full = np.zeros(N_SLEEP)
-    full[columns] = effects
-    chance = expit(base + np.outer(target, full))
+    log_odds = np.zeros(N_SLEEP)
+    log_odds[: len(SIGNAL_ITEMS)] = rng.uniform(1.0, 1.6, len(SIGNAL_ITEMS))
+    chance = expit(base + np.outer(target, log_odds))
     items = (rng.random(chance.shape) < chance).astype(np.float64)
     # Bayes' rule: each item adds x * effect + ln (1 - p_patient)/(1 - p_control).
     intercept = float(
         np.log(N_PATIENTS / N_CONTROLS)
-        + np.sum(np.log1p(np.exp(base)) - np.log1p(np.exp(base + full)))
+        + np.sum(np.log1p(np.exp(base)) - np.log1p(np.exp(base + log_odds)))
     )
-    return items, (columns, effects, intercept, intercept + items @ full)
+    return items, log_odds, intercept
 
 
-def _draw_scores(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw test scores from 0 to 5 with a common factor (correlation about 0.3)."""
-    latent = np.sqrt(0.3) * rng.standard_normal((n, 1)) + np.sqrt(0.7) * rng.standard_normal(
-        (n, N_MOCA)
-    )
-    return np.clip(np.rint(3.5 + latent), 0.0, 5.0)
-
-
-def _draw_socioeconomic(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw years of education and an income band."""
-    years = np.clip(np.rint(rng.normal(15.5, 2.8, n)), 6, 24)
-    band = rng.integers(1, 7, n)
-    return np.column_stack([years, band]).astype(np.float64)
-
-
-def _draw_demographical(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw age, sex, body measures and the like, in the order of `DEMOGRAPHICAL`."""
+def _draw_tables(n: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], ...]:
+    """Draw test scores from 0 to 5, education and income, and the columns of `DEMOGRAPHICAL`."""
+    common, own = rng.standard_normal((n, 1)), rng.standard_normal((n, N_MOCA))
+    scores = np.clip(np.rint(3.5 + (np.sqrt(0.3) * common + np.sqrt(0.7) * own)), 0.0, 5.0)
+    education_years = np.clip(np.rint(rng.normal(15.5, 2.8, n)), 6, 24)
+    income_band = rng.integers(1, 7, n)
     male = rng.random(n) < 0.6
     height = rng.normal(164, 7, n) + 12 * male
-    return np.column_stack(
+    demographical = [
+        np.clip(rng.normal(67, 7, n), 50, 90),
+        male,
+        height,
+        rng.normal(26.5, 4, n) * (height / 100) ** 2,
+        rng.random(n) < 0.1,
+        rng.normal(70, 10, n),
+        rng.normal(130, 15, n),
+        rng.normal(78, 9, n),
+    ]
+    socioeconomic = np.column_stack([education_years, income_band]).astype(np.float64)
+    return scores, socioeconomic, np.column_stack(demographical).astype(np.float64)
+
+
+def draw_genotypes(
+    n: int, width: int, missing: float, seeds: np.random.Generator, *, linkage: bool = True
+) -> tuple[NDArray[np.int8], pd.DataFrame]:
+    """Draw minor-allele counts of `n` people at `width` markers.
+
+    Each person has two haplotypes. Along a haplotype a Gaussian chain with correlation 0.6 to
+    0.98 inside a linkage block, and none across blocks, is cut at the quantile of the marker's
+    minor-allele frequency.
+
+    Shapes: returns genotypes (n, width).
+    """
+    out = np.empty((n, width), dtype=np.int8)
+    maf = np.empty(width, dtype=np.float32)
+    step = _FRAME * _FRAMES_PER_CHUNK
+    chunks = range(0, width, step)
+    position_rng, *rngs = seeds.spawn(len(chunks) + 1)
+    chromosome, position = _place_markers(width, position_rng)
+    starts = np.diff(chromosome, prepend=np.int8(0)) != 0
+    for first, rng in zip(chunks, rngs, strict=True):
+        cols = slice(first, min(first + step, width))
+        keep = cols.stop - cols.start
+        forced = np.zeros(step, dtype=bool)
+        forced[:keep] = starts[cols]
+        counts, p, new_block = _draw_chunk(n, forced, _MEAN_BLOCK if linkage else 1, rng)
+        maf[cols] = p[:keep]
+        starts[cols] = new_block[:keep]
+        out[:, cols] = counts[:keep].T
+        if missing > 0:
+            rows = rng.integers(n, size=rng.binomial(n * keep, missing))
+            out[rows, first + rng.integers(keep, size=len(rows))] = MISSING
+    markers = pd.DataFrame(
+        {
+            "chromosome": chromosome,
+            "position": position,
+            "block": np.cumsum(starts, dtype=np.int32) - np.int32(1),
+            "maf": maf,
+        }
+    )
+    return out, markers
+
+
+def _draw_chunk(
+    n: int, forced: NDArray[np.bool_], mean_block: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.bool_]]:
+    """Draw one chunk, markers by people, with its frequencies and the starts of blocks.
+
+    Blocks begin at random, at each frame, and where `forced` says that a chromosome begins.
+    """
+    shape = (_FRAME, _FRAMES_PER_CHUNK)
+    # Common markers: frequencies from 0.02 to 0.5, the rarer ones more numerous.
+    maf = 0.02 + 0.48 * rng.beta(0.9, 1.5, shape)
+    new_block = rng.random(shape) < 1.0 / mean_block
+    new_block[0] = True
+    new_block |= forced.reshape(_FRAMES_PER_CHUNK, _FRAME).T
+    rho = np.where(new_block, 0.0, rng.uniform(0.6, 0.98, shape)).astype(np.float32)
+    fresh = np.sqrt(1.0 - rho**2)
+    threshold = ndtri(maf).astype(np.float32)
+    counts = np.empty((_FRAMES_PER_CHUNK, _FRAME, n), dtype=np.int8)
+    chain = np.zeros((_FRAMES_PER_CHUNK, 2 * n), dtype=np.float32)
+    draw = np.empty_like(chain)
+    # Over the markers of a frame, all frames at once.
+    for j in range(_FRAME):
+        rng.standard_normal(out=draw, dtype=np.float32)
+        draw *= fresh[j, :, None]
+        chain *= rho[j, :, None]
+        chain += draw
+        allele = chain < threshold[j, :, None]
+        np.add(allele[:, :n], allele[:, n:], out=counts[:, j], dtype=np.int8)
+    return (
+        counts.reshape(-1, n),
+        maf.T.reshape(-1).astype(np.float32),
+        np.ascontiguousarray(new_block.T).reshape(-1),
+    )
+
+
+def _place_markers(
+    width: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
+    """Spread markers over the chromosomes in proportion to length, positions ascending."""
+    lengths = np.array(_CHROMOSOMES, dtype=np.float64) * 1e6
+    ends = np.rint(np.cumsum(lengths) / lengths.sum() * width).astype(np.int64)
+    counts = np.diff(ends, prepend=0)
+    chromosome = np.repeat(np.arange(1, len(lengths) + 1, dtype=np.int8), counts)
+    position = np.concatenate(
         [
-            np.clip(rng.normal(67, 7, n), 50, 90),
-            male,
-            height,
-            rng.normal(26.5, 4, n) * (height / 100) ** 2,
-            rng.random(n) < 0.1,
-            rng.normal(70, 10, n),
-            rng.normal(130, 15, n),
-            rng.normal(78, 9, n),
+            np.sort(rng.integers(1, int(length), size=count, dtype=np.int32))
+            for length, count in zip(lengths, counts, strict=True)
         ]
-    ).astype(np.float64)
+    )
+    return chromosome, position

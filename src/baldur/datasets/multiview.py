@@ -109,40 +109,31 @@ def make_multiview(
     check_parameters({**given, "noise": noise}, CONSTRAINTS)
     widths = _check_dims(dims)
     names = list(widths)
-    dtype = _check_dtype(dtype)
-    rates = {
-        name: _rates(name, value, names)
-        for name, value in (
-            ("correlation", correlation),
-            ("missing_cells", missing_cells),
-            ("missing_views", missing_views),
-        )
-    }
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float32, np.float64):  # the types that can hold NaN for gaps
+        raise InputError(f"dtype must be float32 or float64, but got {dtype}.")
+    correlations = _rates("correlation", correlation, names)
+    cells = _rates("missing_cells", missing_cells, names)
+    whole = _rates("missing_views", missing_views, names)
 
     places, sizes, labels, gaps, *per_view_streams = streams(random_state, 4 + 2 * len(names))
     features = _place_features(informative, widths, places)
     effects, covariance = _draw_effects(
-        features, rates["correlation"], block_size, effect_range, logit_sd, n_classes, sizes
+        features, correlations, block_size, effect_range, logit_sd, n_classes, sizes
     )
     intercept = calibrate_intercept(covariance, noise, n_classes, weights)
 
     views: dict[str, NDArray[np.floating]] = {}
     score = np.tile(intercept, (n, 1))
     for i, name in enumerate(names):
-        X = _draw_view(
-            n,
-            widths[name],
-            rates["correlation"][name],
-            block_size,
-            dtype,
-            per_view_streams[2 * i : 2 * i + 2],
-        )
+        rngs = per_view_streams[2 * i : 2 * i + 2]
+        X = _draw_view(n, widths[name], correlations[name], block_size, dtype, rngs)
         coefficients = effects[name].reshape(len(features[name]), len(intercept))
         # einsum, not BLAS: the order of summation must not depend on the number of threads.
         score += np.einsum("nk,kc->nc", X[:, features[name]].astype(np.float64), coefficients)
         views[name] = X
     target = draw_labels(score, noise, n_classes, labels)
-    _make_gaps(views, rates["missing_cells"], rates["missing_views"], gaps)
+    _make_gaps(views, cells, whole, gaps)
     truth = Truth(
         n_features=widths,
         features=features,
@@ -177,14 +168,6 @@ def _rates(name: str, value: ByView | float, views: list[str]) -> dict[str, floa
     for view, rate in rates.items():
         check(f"{name} of view {view!r}", rate, CONSTRAINTS[name])
     return {view: float(rate) for view, rate in rates.items()}
-
-
-def _check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Accept float32 and float64, the types that can hold NaN for gaps."""
-    kind = np.dtype(dtype)
-    if kind not in (np.float32, np.float64):
-        raise InputError(f"dtype must be float32 or float64, but got {kind}.")
-    return kind
 
 
 def _place_features(

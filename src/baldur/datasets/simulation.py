@@ -148,6 +148,10 @@ def per_view(value: Any, names: list[str], name: str, default: Any) -> dict[str,
     return dict.fromkeys(names, value)
 
 
+SEED = Constraint(
+    lambda v: v is None or integer(least=0).is_legal(v),
+    "an integer of at least 0, a numpy Generator or RandomState, a SeedSequence or None",
+)
 RandomState = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
 
 
@@ -168,18 +172,17 @@ def streams(random_state: RandomState, count: int) -> list[np.random.Generator]:
         root = np.random.SeedSequence([int(v) for v in random_state.integers(2**32, size=4)])
     elif isinstance(random_state, np.random.RandomState):
         root = np.random.SeedSequence([int(v) for v in random_state.randint(2**31 - 1, size=4)])
-    elif random_state is None:
-        root = np.random.SeedSequence()
-    elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        if random_state < 0:
-            raise InputError(f"random_state must not be negative, but got {random_state}.")
-        root = np.random.SeedSequence(int(random_state))
     else:
-        raise InputError(
-            "random_state must be an integer, a numpy Generator or RandomState, a SeedSequence or "
-            f"None, but got {type(random_state).__name__}."
-        )
-    return [np.random.Generator(np.random.PCG64(child)) for child in root.spawn(count)]
+        check("random_state", random_state, SEED)
+        root = np.random.SeedSequence(None if random_state is None else int(random_state))
+    return [np.random.default_rng(child) for child in root.spawn(count)]
+
+
+def draw_cohort(n_first: int, n_second: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the target of a cohort in random order: 1 for `n_first` people, 0 for `n_second`."""
+    target = np.repeat(np.array([1, 0], dtype=np.int64), [n_first, n_second])
+    rng.shuffle(target)
+    return target
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,17 +25,19 @@ from baldur.evaluation.view_differences import (
     main_metric,
 )
 from baldur.report.formatting import (
-    Cell,
     Column,
     Table,
     count,
     ends_of,
+    estimate,
     listed,
     make_table,
     number,
+    p_value,
     percent,
     short,
     spread,
+    whole,
 )
 from baldur.report.sentences import (
     NOT_SHOWN,
@@ -299,7 +301,7 @@ def _asked(run: Results, questions: Sequence[str]) -> pd.DataFrame:
     return table[table["question"].isin(questions)]
 
 
-_interval = partial(Cell.interval, digits=3)
+_interval = partial(estimate, digits=3)
 _SETS, _SET_ENDS = (BASELINE, WITH, ALL, ALONE, WITHOUT), ("value", "value_low", "value_high")
 _GAIN_ENDS = ("difference", "low", "high")
 
@@ -308,7 +310,7 @@ def view_set_table(run: Results) -> Table:
     """Return how well each view set predicts, with intervals."""
     columns = [
         Column("Views", "name"),
-        Column("People", "people", Cell.whole, "who have one of these views"),
+        Column("People", "people", whole, "who have one of these views"),
     ]
     for key, (heading, up) in _metrics(_asked(run, _SETS)).items():
         better = "higher is better" if up else "lower is better"
@@ -322,7 +324,7 @@ def addition_table(run: Results) -> Table:
     metrics = _metrics(_asked(run, _COMPARED))
     columns = [
         Column("Comparison", "name"),
-        Column("People", "people", Cell.whole, "who have the view"),
+        Column("People", "people", whole, "who have the view"),
     ]
     for key, (heading, up) in metrics.items():
         sign = "positive" if up else "negative"
@@ -333,11 +335,11 @@ def addition_table(run: Results) -> Table:
     main = next(iter(metrics.values()))[0] if metrics else ""
     columns += [
         Column(
-            "p", "p_holm", Cell.p_value,
+            "p", "p_holm", p_value,
             f"of {main}; corrected resampled t-test over the folds, by Holm's rule",
         ),
         Column(
-            "Detectable", "detectable", partial(Cell.number, digits=3),
+            "Detectable", "detectable", partial(number, digits=3),
             f"increase of {main} that would be shown with a probability of 80 %",
         ),
     ]  # fmt: skip
@@ -345,13 +347,13 @@ def addition_table(run: Results) -> Table:
     return make_table("added_value", caption, _rows(run, _COMPARED, _GAIN_ENDS), columns)
 
 
-def _people(value: float) -> Cell:
-    return Cell.number(value, 0 if float(value).is_integer() else 1)
+def _people(value: float) -> str:
+    return number(value, 0 if float(value).is_integer() else 1)
 
 
 _MOVES = [
     Column("Comparison", "name"),
-    Column("Threshold", "threshold", Cell.number),
+    Column("Threshold", "threshold", number),
     Column("Class", "class"),
     Column("People", "people", _people),
     Column("Up", "up", _people, "test positive with the view, and not without it"),

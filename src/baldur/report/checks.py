@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.results import Results
-from baldur.report.evidence import interval_of, linear_evidence, prediction_of
-from baldur.report.explanations import EXPLANATIONS, FEW, MANY_MISSING, MOST, POOR_STABILITY, SWING
+from baldur.report.answer import interval_of, linear_evidence, prediction_of
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, estimate, listed, number, percent, short
-from baldur.report.sentences import PREDICTION, SHOWN, case_of
+from baldur.report.sentences import CARE, NOTE, PREDICTION, SERIOUS, SHOWN, Check, case_of
 
-SERIOUS, CARE, NOTE = "serious", "care", "note"
+FEW = 20
+"""People of a class, below which one person moves its figures by more than 5 percentage points."""
+POOR_STABILITY = 0.4
+"""Nogueira, Sechidis and Brown (2018) call agreement below this poor."""
+MOST = 0.8
+"""Share of the squared weights that counts as nearly all."""
+MANY_MISSING = 0.2
+"""Share of samples with a missing view that changes who a result is about."""
+SWING = 0.4
+"""Difference of a view's share between folds that can turn a minor view into the main one."""
+LIMITS = {
+    "FEW": FEW, "POOR_STABILITY": POOR_STABILITY, "MOST": MOST, "MANY_MISSING": MANY_MISSING,
+    "SWING": f"{100 * SWING:.0f}",
+}  # fmt: skip
+"""What the texts in ``templates/checks.toml`` name in braces."""
 
 _OF_MAIN = ("stability", "selection", "calibration", "view_shares")
 """Tables that checks of the main model are made from."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """A check that applies to a result, with its evidence."""
-
-    code: str
-    level: str  # "care", "note"}
-    text: str  # What was seen, with its numbers
-
-    @property
-    def name(self) -> str:
-        """Short name of the check, from its explanation."""
-        return EXPLANATIONS[self.code].name
 
 
 def checks_of_run(run: Results, main: str | None) -> list[Check]:
@@ -115,12 +113,6 @@ def _parted(known: dict[str, bool]) -> tuple[list[str], list[str]]:
     """Return the codes that are true, and the others."""
     codes = sorted(known)
     return [c for c in codes if known[c]], [c for c in codes if not known[c]]
-
-
-def doubts_of(checks: Sequence[Check]) -> tuple[str, ...]:
-    """Return the codes of checks that may make the main figure wrong."""
-    found = [c.code for c in checks if c.level == SERIOUS or (c.code, c.level) == ("B11", CARE)]
-    return tuple(dict.fromkeys(found))
 
 
 def in_order(found: Sequence[Check | None]) -> list[Check]:

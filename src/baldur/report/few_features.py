@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import pandas as pd
@@ -38,8 +39,9 @@ from baldur.report.formatting import (
     number,
     percent,
     spread,
+    whole,
 )
-from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, case_of
+from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, answer_to
 
 QUESTION = "How few features are enough?"
 ALLOWED = 0.1
@@ -67,15 +69,10 @@ class Difference:
         return ALLOWED * self.gain
 
     @property
-    def worst(self) -> float:
-        """The largest loss within the interval."""
-        d = self.difference
-        return -d.low if self.greater_is_better else d.high
-
-    @property
     def enough(self) -> bool:
-        """Whether the loss is shown to be allowed."""
-        return self.known and self.worst <= self.allowed
+        """Whether the loss is shown to be allowed: the worse end of its interval is."""
+        d = self.difference
+        return self.known and (-d.low if self.greater_is_better else d.high) <= self.allowed
 
     @property
     def loses(self) -> bool:
@@ -100,28 +97,20 @@ class FewEvidence:
     @property
     def known(self) -> bool:
         """Whether every difference has an interval."""
-        every = [one for found in self.differences.values() for one in found]
-        return bool(every) and all(one.known for one in every)
+        every = [d for differences in self.differences.values() for d in differences]
+        return bool(every) and all(d.known for d in every)
 
     @property
     def enough(self) -> list[int]:
         """Numbers that are shown to be enough, in the fixed order from the largest."""
-        found: list[int] = []
-        for limit in reversed(self.differences):
-            if not all(one.enough for one in self.differences[limit]):
-                break
-            found.insert(0, limit)
-        return found
+        order = sorted(self.differences, reverse=True)
+        return sorted(takewhile(lambda k: all(d.enough for d in self.differences[k]), order))
 
     @property
     def losing(self) -> list[int]:
         """Numbers that are shown to lose, in the fixed order from the smallest."""
-        found: list[int] = []
-        for limit, differences in self.differences.items():
-            if limit in self.enough or not any(one.loses for one in differences):
-                break
-            found.append(limit)
-        return found
+        rest = [k for k in sorted(self.differences) if k not in self.enough]
+        return list(takewhile(lambda k: any(d.loses for d in self.differences[k]), rest))
 
     @property
     def open(self) -> list[int]:
@@ -135,10 +124,8 @@ class FewEvidence:
     @property
     def legend(self) -> str:
         """Explanation of the comparison."""
-        parts = [
-            f"{number(one.allowed, 3)} in {one.metric}"
-            for one in next(iter(self.differences.values()))
-        ]
+        first = next(iter(self.differences.values()))
+        parts = [f"{number(d.allowed, 3)} in {d.metric}" for d in first]
         return (
             "Differences are those from the model as selected "
             f"({number(self.features, 1).removesuffix('.0')} features on average), on the same "
@@ -157,11 +144,9 @@ class FewEvidence:
 
 
 def _numbers(limits: Sequence[int]) -> str:
-    word = "feature" if list(limits) == [1] else "features"
-    texts = [str(limit) for limit in limits]
-    if len(texts) > 1:
-        return f"{', '.join(texts[:-1])} or {texts[-1]} {word}"
-    return f"{texts[0]} {word}"
+    *first, last = map(str, limits)
+    numbers = f"{', '.join(first)} or {last}" if first else last
+    return f"{numbers} {'feature' if list(limits) == [1] else 'features'}"
 
 
 FEW_FEATURES = (
@@ -204,13 +189,12 @@ def few_of(run: Results, main: str, shown: bool) -> FewEvidence | None:
     if not len(own) or not len(few):
         return None
     model = {str(row["metric"]): row for row in own.to_dict("records")}
-    found: dict[int, list[Difference]] = {}
-    for limit in sorted(few["limit"].astype(int).unique()):
-        part = few[few["limit"].astype(int) == limit].to_dict("records")
-        found[int(limit)] = [
-            _difference(row, model[row["metric"]]) for row in part if row["metric"] in model
-        ]
-    return FewEvidence(found, shown, float(own["features_mean"].iloc[0]))
+    limits = sorted(few["limit"].astype(int).unique().tolist())
+    differences: dict[int, list[Difference]] = {limit: [] for limit in limits}
+    for row in few.to_dict("records"):
+        if row["metric"] in model:
+            differences[int(row["limit"])].append(_difference(row, model[row["metric"]]))
+    return FewEvidence(differences, shown, float(own["features_mean"].iloc[0]))
 
 
 def _difference(row: Mapping[Any, Any], own: Mapping[Any, Any]) -> Difference:
@@ -231,8 +215,7 @@ def few_sentence(run: Results, main: str, shown: bool) -> Sentence | None:
     evidence = few_of(run, main, shown)
     if evidence is None:
         return None
-    case = case_of(FEW_FEATURES, evidence)
-    return Sentence(QUESTION, case.text(evidence), case.outcome)
+    return answer_to(QUESTION, FEW_FEATURES, evidence)
 
 
 NAMED = 10
@@ -251,10 +234,10 @@ def few_table_of_run(run: Results, main: str | None) -> Table:
         heading = METRICS[metric].heading
         inside = heading if heading[1:2].isupper() else heading.lower()
         columns += [
-            Column(heading, ends_of(metric), Cell.interval, "95 % interval"),
+            Column(heading, ends_of(metric), estimate, "95 % interval"),
             Column(
                 f"Difference in {inside}", ends_of(metric, _DIFFERENCE),
-                partial(Cell.interval, digits=3), "from the model as selected, paired",
+                partial(estimate, digits=3), "from the model as selected, paired",
             ),
         ]  # fmt: skip
     columns.append(Column("Which features", "names", help="with the share of folds that have them"))
@@ -275,8 +258,7 @@ def few_table_of_run(run: Results, main: str | None) -> Table:
 
 def _limit_cell(limit: str, row: Mapping[Any, Any]) -> Cell:
     if limit != AS_SELECTED:
-        known = limit.isdigit()
-        return Cell(count(limit, "feature"), float(limit)) if known else Cell.name(limit)
+        return Cell(count(limit, "feature"), float(limit)) if limit.isdigit() else Cell(limit)
     low, high = float(row["features_min"]), float(row["features_max"])
     counts = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
     return Cell("as selected", float("1e9"), counts)
@@ -294,10 +276,10 @@ def few_table_of_model(model: FittedModel) -> Table:
     """Return the table of the inner folds of one fit, empty for a model without submodels."""
     path = few_features_table(model.inner) if model.inner is not None else pd.DataFrame()
     columns = [
-        Column("Features", "n_features", Cell.whole),
+        Column("Features", "n_features", whole),
         _score_column(path),
         Column(
-            "Loss", _LOSS, Cell.interval,
+            "Loss", _LOSS, estimate,
             "95 % interval; minus the log of the predictive density or probability",
         ),
         Column("Which features enter", "enters"),
@@ -322,9 +304,9 @@ def cost_table(model: FittedModel) -> Table:
     columns = [
         Column("Cost so far", "cost", _cost),
         Column("Ordered", "ordered"),
-        Column("Features", "n_features", Cell.whole),
+        Column("Features", "n_features", whole),
         _score_column(path),
-        Column("Loss", _LOSS, Cell.interval, "95 % interval"),
+        Column("Loss", _LOSS, estimate, "95 % interval"),
     ]
     rows = []
     for row in path.to_dict("records"):
@@ -342,8 +324,8 @@ def _score_column(path: pd.DataFrame) -> Column:
     """Return the column of the score that a path has: R² of numbers, AUC of classes."""
     metric = "r2" if "r2" in path else "auc"
     ends = (metric, f"{metric}_lower", f"{metric}_upper")
-    return Column(METRICS[metric].heading, ends, Cell.interval, "95 % interval")
+    return Column(METRICS[metric].heading, ends, estimate, "95 % interval")
 
 
-def _cost(value: Any) -> Cell:
-    return Cell(number(value).removesuffix(".00"), float(value))
+def _cost(value: Any) -> str:
+    return number(value).removesuffix(".00")

@@ -92,6 +92,12 @@ def p_value(p: Any) -> str:
     return "<0.001" if x < 0.0005 else number(x, 3)
 
 
+def whole(value: Any) -> str:
+    """Return a whole number, such as a count; a dash where there is none."""
+    key = sort_key(value)
+    return "–" if key == "" else f"{key:,.0f}"
+
+
 def percent(share: Any, digits: int = 0) -> str:
     """Return a share as a percentage; a dash where there is none."""
     x = float("nan") if share is None else float(share)
@@ -195,50 +201,6 @@ class Cell:
         """How its text may be broken into lines."""
         return kind(self.text)
 
-    @classmethod
-    def number(cls, value: Any, digits: int = 2, *, small: bool = False) -> Cell:
-        """Make a cell from a number with decimals."""
-        return cls(number(value, digits, small=small), sort_key(value))
-
-    @classmethod
-    def whole(cls, value: Any) -> Cell:
-        """Make a cell from a whole number, such as a count."""
-        key = sort_key(value)
-        return cls("–" if key == "" else f"{key:,.0f}", key)
-
-    @classmethod
-    def share(cls, value: Any, digits: int = 0) -> Cell:
-        """Make a cell from a share, shown as a percentage."""
-        return cls(percent(value, digits), sort_key(value))
-
-    @classmethod
-    def counted(cls, n: Any, share: Any) -> Cell:
-        """Make a cell from a number of people and their share, where it is known."""
-        cell = cls.whole(n)
-        return cell if share is None else cls(f"{cell.text} ({percent(share)})", cell.sort)
-
-    @classmethod
-    def probability(cls, value: Any) -> Cell:
-        """Make a cell from a probability, with >0.99 and <0.01 near the ends."""
-        return cls(probability(value), sort_key(value))
-
-    @classmethod
-    def p_value(cls, value: Any) -> Cell:
-        """Make a cell from a p-value."""
-        return cls(p_value(value), sort_key(value))
-
-    @classmethod
-    def interval(cls, value: Any, low: Any, high: Any, digits: int = 2) -> Cell:
-        """Make a cell from an estimate with its interval."""
-        text, _, ends = estimate(value, low, high, digits).partition(" ")
-        return cls(text, sort_key(value), ends)
-
-    @classmethod
-    def name(cls, text: Any) -> Cell:
-        """Make a cell from a name, whatever it holds."""
-        line = one_line(str(text))
-        return cls(line, line.casefold())
-
 
 ENDS = ("estimate", "low", "high")
 """Columns of an interval in a table of results."""
@@ -248,26 +210,34 @@ ENDS = ("estimate", "low", "high")
 class Column:
     """A column of a table: its heading, the column of the DataFrame, how it is shown, and help.
 
-    An interval is shown from three columns of the DataFrame. Cells that were made before are shown
-    as they are.
+    An interval is shown from three columns of the DataFrame, its ends in small type. Without a
+    format a single value is a name. Cells that were made before are shown as they are.
     """
 
     name: str
     values: str | tuple[str, ...] = ""
-    format: Callable[..., Cell] = Cell.name
+    format: Callable[..., str] | None = None
     help: str = ""
 
     @property
     def numeric(self) -> bool:
         """Whether the column holds numbers."""
-        return self.format != Cell.name
+        return self.format is not None or not isinstance(self.values, str)
 
     def cell(self, row: Mapping[Any, Any]) -> Cell:
         """Return the cell of one row of the DataFrame."""
         if not isinstance(self.values, str):
-            return self.format(*(row.get(name) for name in self.values))
+            interval = [row.get(name) for name in self.values]
+            shown: Callable[..., str] = self.format or estimate
+            text, _, ends = shown(*interval).partition(" ")
+            return Cell(text, sort_key(interval[0]), ends)
         value = row[self.values]
-        return value if isinstance(value, Cell) else self.format(value)
+        if isinstance(value, Cell):
+            return value
+        if self.format is not None:
+            return Cell(self.format(value), sort_key(value))
+        line = one_line(str(value))
+        return Cell(line, line.casefold())
 
 
 @dataclass

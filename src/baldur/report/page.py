@@ -5,22 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 from typing import Any
 
 import baldur
 from baldur.core.optional import import_extra
-from baldur.report.checks import Check
-from baldur.report.explanations import EXPLANATIONS, Explanation
-from baldur.report.feature_tables import ViewCard
+from baldur.report.checks import LIMITS
 from baldur.report.fitted import Calculator
-from baldur.report.formatting import Table, kind, number, short
-from baldur.report.methods import Item
+from baldur.report.formatting import Table, distinct, kind, listed, number, short
 from baldur.report.people import Person
 from baldur.report.pictures import Picture, Plan, draw
-from baldur.report.sentences import Sentence
+from baldur.report.sentences import Check, Sentence
 
 _SECTIONS = {
     "answer": "Answer",
@@ -71,12 +70,12 @@ class Page:
     plans: list[Plan]  # Figures
     made: list[str] = field(default_factory=list)  # Codes of the checks that could be made
     not_made: list[str] = field(default_factory=list)
-    views: list[ViewCard] = field(default_factory=list)
+    views: list[dict[str, Any]] = field(default_factory=list)
     people: list[Person] = field(default_factory=list)
     people_left: int = 0  # Not listed
     people_absent: str = ""  # Why no people are listed, if none are
     hidden: bool = True  # Whether identifiers are hidden
-    tripod: list[Item] = field(default_factory=list)
+    tripod: list[dict[str, str]] = field(default_factory=list)
     settings: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # Warnings of the models
     factors: str = ""  # What the latent factors of the model are, where it has any
@@ -87,10 +86,10 @@ class Page:
     validation: bool = False  # Whether the page is about a model in a new cohort
 
     @property
-    def explanations(self) -> list[Explanation]:
-        """Explanations of the checks that apply, in the order of their codes; else all."""
+    def codes(self) -> list[str]:
+        """Codes of the checks that are explained: of those that apply, or else of all."""
         checks = [*self.checks, *(c for o in self.outcomes for c in o.checks)]
-        return [EXPLANATIONS[code] for code in sorted({c.code for c in checks} or EXPLANATIONS)]
+        return sorted({c.code for c in checks} or explanations())
 
     @property
     def value_name(self) -> str:
@@ -105,6 +104,16 @@ class Page:
 def made_with() -> str:
     """Return the name and version of the package, for the foot of the page."""
     return f"baldur {baldur.__version__}"
+
+
+@cache
+def explanations() -> dict[str, dict[str, str]]:
+    """Return name, reason and advice of every check by its code."""
+    texts = tomllib.loads(asset("checks.toml"))
+    return {
+        code: {key: text.format(**LIMITS) for key, text in entry.items()}
+        for code, entry in texts.items()
+    }
 
 
 def render(page: Page) -> str:
@@ -133,7 +142,7 @@ def render(page: Page) -> str:
         "tripod": bool(page.tripod),
     }
     tags = page.tables["features"].tags if "features" in page.tables else []
-    text: str = template("page.html.j2").render(
+    text: str = template("page.html.j2", html=True).render(
         page=page,
         figures=figures,
         sections={i: n for i, n in _SECTIONS.items() if there.get(i, True)},
@@ -144,7 +153,8 @@ def render(page: Page) -> str:
         show_site=any(p.site for p in page.people),
         show_missing=any(p.missing for p in page.people),
         left_figures=left_figures,
-        filled=sum(bool(i.answer) for i in page.tripod),
+        explanations=explanations(),
+        filled=sum(bool(i["answer"]) for i in page.tripod),
         number=number,
         kind=kind,
         style=safe(asset("style.css")),
@@ -157,21 +167,20 @@ def render(page: Page) -> str:
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
-def template(name: str, **filters: Callable[[str], str]) -> Any:
-    """Return a template; filters get a text and return HTML."""
+def template(name: str, *, html: bool = False, **filters: Callable[..., Any]) -> Any:
+    """Return a template of HTML, or of plain text, where what is not known is empty."""
     jinja = import_extra("jinja2", "report", "A report")
     environment = jinja.Environment(
-        autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    safe = import_extra("markupsafe", "report", "A report").Markup
-    for key, made in filters.items():
-        environment.filters[key] = lambda text, made=made: safe(made(str(text)))
-    return environment.from_string(asset(name))
+        autoescape=html, undefined=jinja.StrictUndefined if html else jinja.Undefined,
+        trim_blocks=True, lstrip_blocks=True, loader=jinja.FunctionLoader(asset),
+    )  # fmt: skip
+    environment.filters.update(short=short, distinct=distinct, listed=listed, **filters)
+    return environment.get_template(name)
 
 
 def _names(codes: list[str]) -> str:
     """Return the names of checks, as a list in a sentence."""
-    names = (EXPLANATIONS[code].name for code in codes)
+    names = (explanations()[code]["name"] for code in codes)
     return ", ".join(name[0].lower() + name[1:] for name in names)
 
 

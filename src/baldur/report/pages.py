@@ -1,48 +1,60 @@
-"""The page of a comparison or of a fitted model: all its texts, tables and figures.
-
-The template adds none. The pages of several outcomes and of a validation are in their own files.
-"""
+"""The pages of a comparison, of several outcomes and of a fitted model: texts, tables, figures."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from baldur import plots
+from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.record import versions
+from baldur.evaluation.result_files import AGAIN, REPORT
 from baldur.evaluation.results import Results
+from baldur.exceptions import InputError
 from baldur.report.added_value import (
     added_value_section,
     addition_table,
     reclassification_table,
     view_set_table,
 )
-from baldur.report.answer import answer_of_model, answer_of_run, main_model
+from baldur.report.answer import (
+    OTHERS,
+    answer_of_model,
+    answer_of_run,
+    comparison_of,
+    main_model,
+    prediction_of,
+)
 from baldur.report.checks import (
-    CARE,
-    NOTE,
-    Check,
     checks_of_model,
     checks_of_run,
     in_order,
     made_of_model,
     made_of_run,
 )
-from baldur.report.explanations import factors_of
-from baldur.report.feature_tables import feature_table, view_cards
+from baldur.report.features import factors_of, feature_table, view_cards
 from baldur.report.few_features import cost_table, few_table_of_model, few_table_of_run
 from baldur.report.fitted import FittedModel, calculator_of
 from baldur.report.formatting import (
-    Cell,
     Column,
     Table,
     count,
     distinct,
+    ends_of,
+    estimate,
     listed,
     make_table,
     named,
+    percent,
     plain,
     short,
+    spread,
+    whole,
 )
 from baldur.report.methods import (
     about_run,
@@ -52,10 +64,19 @@ from baldur.report.methods import (
     repeat_of_model,
     tripod_items,
 )
-from baldur.report.outcomes import outcomes_page
-from baldur.report.page import Page
+from baldur.report.page import OutcomeSection, Page
 from baldur.report.people import LEFT_OUT, check_people, people_of_model, people_of_run
-from baldur.report.pictures import plans_of
+from baldur.report.pictures import Plan, latent_plans, plans_of
+from baldur.report.sentences import (
+    CARE,
+    COMPARISON,
+    NOTE,
+    PREDICTION,
+    SHOWN,
+    Check,
+    Sentence,
+    answer_to,
+)
 from baldur.report.tables import (
     difference_table,
     model_table,
@@ -199,7 +220,7 @@ def _settings_of_model(model: FittedModel, inner: Any) -> list[tuple[str, str]]:
 
 
 def _counts(model: FittedModel) -> Table:
-    columns = [Column("Outcome", "outcome"), Column("People", "people", Cell.whole)]
+    columns = [Column("Outcome", "outcome"), Column("People", "people", whole)]
     caption = "People passed with the model, by outcome"
     counts: list[int] = []
     if model.y is not None and model.classes and np.ndim(model.y) == 2:
@@ -210,3 +231,154 @@ def _counts(model: FittedModel) -> Table:
         counts = [sum(str(label) == name for label in model.y) for name in model.classes]
     rows = [{"outcome": c, "people": n} for c, n in zip(model.classes, counts, strict=False)]
     return make_table("participants", caption, rows, columns)
+
+
+_MOST_DRAWN = 12
+"""Outcomes with figures of their own on the page; the pages of single outcomes have all."""
+
+
+def outcomes_page(
+    run: Results, model: FittedModel | None, title: str | None, *, linked: bool = False
+) -> Page:
+    """Return the page of several outcomes, with links to the page of each that is there."""
+    lacking = {"outcome", "model", "metric"} - set(_intervals(run))
+    if lacking:
+        raise InputError(
+            f"{Path(run.folder or '') / 'intervals.csv'} is missing or damaged, or has no column "
+            f"{min(lacking)!r}. {AGAIN}"
+        )
+    main, n = main_model(run), count(len(run.outcomes), "outcome")
+    checks = checks_of_run(run, None)
+    caption = f"{_heading(run)} of every outcome"
+    make = partial(plots.OutcomesDisplay, _intervals(run), metric=_metric(run))
+    plans = [Plan("outcomes", "outcomes", caption, make, wide=True)]
+    plans += latent_plans(model, "outcomes") if model is not None else []
+    outcomes: list[OutcomeSection] = []
+    for number, (name, one) in enumerate(run.outcomes.items(), 1):
+        own = main if main in one.finished else main_model(one)
+        found = checks_of_run(one, own)
+        section = OutcomeSection(
+            f"outcome-{number}",
+            short(name, 80),
+            own or "",
+            answer_of_run(one, own, found),
+            [c for c in found if c not in checks],  # the others are on the page already
+            _link(run, one) if linked else "",
+        )
+        outcomes.append(section)
+        if number <= _MOST_DRAWN:
+            plans += _plans_of_outcome(one, section)
+    return Page(
+        **about_run(run),
+        title=title or str(run.record.get("title") or "") or f"Comparison of models for {n}",
+        lead=lead_of_run(run, n),
+        main=main or "",
+        answer=_answer(run, main, outcomes),
+        checks=checks,
+        tables=named(
+            _outcome_counts(run), model_table(run), difference_table(run, main), _by_outcome(run)
+        ),
+        methods=methods_of_run(run, main),
+        factors="" if model is None else factors_of(model),
+        outcomes=outcomes,
+        plans=plans,
+    )
+
+
+def _intervals(run: Results) -> pd.DataFrame:
+    """Return the intervals of the mean ("*" in the column outcome) and of every outcome."""
+    return run.table("intervals", every_outcome=True)
+
+
+def _link(run: Results, outcome: Results) -> str:
+    """Return the address of the page of an outcome, or "" where there is none."""
+    if run.folder is None or outcome.folder is None or not (outcome.folder / REPORT).is_file():
+        return ""
+    return (outcome.folder.relative_to(run.folder) / REPORT).as_posix()
+
+
+def _metric(run: Results) -> str:
+    """Return the metric that settings were selected by, or the first of the table."""
+    known = list(dict.fromkeys(_intervals(run).get("metric", pd.Series(dtype=str)).astype(str)))
+    wanted = str(run.record.get("select_by", ""))
+    return wanted if wanted in known or not known else known[0]
+
+
+def _heading(run: Results) -> str:
+    return METRICS[_metric(run)].heading
+
+
+def _plans_of_outcome(run: Results, section: OutcomeSection) -> list[Plan]:
+    """Return the ROC curve and the calibration curve of one outcome."""
+    if not section.main:
+        return []
+    figures = (
+        ("roc", f"ROC curve of {short(section.main)}", plots.RocDisplay),
+        ("calibration", "predicted and observed", plots.CalibrationDisplay),
+    )
+    return [
+        Plan(
+            f"{section.id}-{name}", section.id, f"{section.name}: {caption}",
+            partial(display.from_result, run, [section.main]), optional=True,
+        )
+        for name, caption, display in figures
+    ]  # fmt: skip
+
+
+def _answer(run: Results, main: str | None, outcomes: list[OutcomeSection]) -> list[Sentence]:
+    n = len(run.outcomes)
+    question = "Can the outcomes be predicted, on average?"
+    if main is None:
+        text = "No model finished for every outcome, so there is no mean. The reasons are below."
+        made = [Sentence(question, text, "unknown")]
+    else:
+        seen = prediction_of(run, main)
+        evidence = replace(seen, metric=f"mean {seen.metric} over {n} outcomes", of=short(main))
+        made = [answer_to(question, PREDICTION, evidence)]
+    shown = [o.name for o in outcomes if o.answer[0].outcome == SHOWN]
+    other = [o.name for o in outcomes if o.answer[0].outcome != SHOWN]
+    text = f"Shown for {len(shown)} of {n}" + (f": {listed(shown, 12)}." if shown else ".")
+    text += f" Not shown for {listed(other, 12)}." if other and shown else ""
+    text += " Each is judged by its own interval, not adjusted for the number of outcomes."
+    made.append(Sentence("Which of them?", text))
+    compared = None if main is None else comparison_of(run, main)
+    if compared is not None:
+        compared = replace(compared, metric=f"mean {compared.metric}")
+        made.append(answer_to(OTHERS, COMPARISON, compared))
+    return made
+
+
+def _outcome_counts(run: Results) -> Table:
+    columns = [
+        Column("Outcome", "outcome"),
+        Column("Yes", "yes", whole),
+        Column("No", "no", whole),
+        Column("Share", "share", percent),
+    ]
+    rows = []
+    for name, one in run.outcomes.items():
+        labels = one.people.get("label", pd.Series(dtype=str)).astype(str)
+        yes, total = int((labels == one.classes[-1]).sum()), len(labels)
+        if "label" in one.people:
+            share = yes / total if total else None
+            rows.append({"outcome": name, "yes": yes, "no": total - yes, "share": share})
+    return make_table("participants", "People with each outcome", rows, columns)
+
+
+def _by_outcome(run: Results) -> Table:
+    """Return one metric of every model for the mean and for every outcome."""
+    frame, metric = _intervals(run), _metric(run)
+    outcomes = frame["outcome"].astype(str)
+    frame = frame.assign(outcome=outcomes.where(outcomes != AVERAGE, "Mean over outcomes"))
+    models = [m for m in run.record.get("models", []) if m in set(frame["model"])]
+    rows = spread(frame[frame["metric"].astype(str) == metric], ["outcome"], "model")
+    columns = [Column("Outcome", "outcome")]
+    columns += [Column(short(m), ends_of(m), estimate) for m in models]
+    note = (
+        f"{METRICS[metric].heading} on pooled held-out predictions. The interval of the mean comes "
+        "from resamples of people with all their outcomes."
+        if metric in METRICS
+        else ""
+    )
+    caption = f"{_heading(run)} of every outcome, with 95 % intervals"
+    return make_table("outcomes", caption, rows, columns, note)

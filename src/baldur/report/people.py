@@ -59,26 +59,24 @@ def people_of_run(run: Results, main: str | None, people: str) -> tuple[list[Per
     truths = known["label"].to_dict()
     sites = known["site"].to_dict() if "site" in known else {}
     missing = _missing_views(run.people)
-    made = []
-    for place, sample in enumerate(order[:MOST], start=1):
-        truth, guess = truths[sample], label[(main, sample)]
-        made.append(
-            Person(
-                name=short(sample, 200) if people == "named" else f"Person {place}",
-                truth=_shown(truth, bool(run.classes)),
-                predicted=_shown(guess, bool(run.classes)),
-                value=own[sample],
-                right=bool(str(truth) == str(guess)) if run.classes else None,
-                missing=missing.get(sample, []),
-                site=str(sites.get(sample, "")),
-                models=[
-                    (m, str(label[(m, sample)]) if run.classes else "", value[(m, sample)])
-                    for m in run.finished
-                    if (m, sample) in value
-                ],
-            )
+    listed = [
+        Person(
+            name=short(sample, 200) if people == "named" else f"Person {place}",
+            truth=_shown(truths[sample], bool(run.classes)),
+            predicted=_shown(label[(main, sample)], bool(run.classes)),
+            value=own[sample],
+            right=str(truths[sample]) == str(label[(main, sample)]) if run.classes else None,
+            missing=missing.get(sample, []),
+            site=str(sites.get(sample, "")),
+            models=[
+                (m, str(label[(m, sample)]) if run.classes else "", value[(m, sample)])
+                for m in run.finished
+                if (m, sample) in value
+            ],
         )
-    return made, max(len(order) - MOST, 0)
+        for place, sample in enumerate(order[:MOST], start=1)
+    ]
+    return listed, max(len(order) - MOST, 0)
 
 
 def _missing_views(people: pd.DataFrame) -> dict[str, list[str]]:
@@ -129,22 +127,19 @@ def people_of_model(model: FittedModel, people: str) -> tuple[list[Person], int]
     order = np.argsort(-value, kind="stable")[:MOST]
     truth = None if model.y is None else np.asarray(model.y)
     terms = _terms(model, X, order)
-    made = []
-    for place, i in enumerate(order, start=1):
-        known = truth is not None
-        right = bool(str(truth[i]) == str(guess[i])) if truth is not None and classes else None
-        made.append(
-            Person(
-                name=short(ids[i], 200) if people == "named" else f"Person {place}",
-                truth=_shown(truth[i], bool(classes)) if known and truth is not None else "",
-                predicted=_shown(guess[i], bool(classes)),
-                value=float(value[i]),
-                right=right,
-                missing=_missing(X, int(i)),
-                terms=terms.get(int(i), []),
-            )
+    listed = [
+        Person(
+            name=short(ids[i], 200) if people == "named" else f"Person {place}",
+            truth="" if truth is None else _shown(truth[i], bool(classes)),
+            predicted=_shown(guess[i], bool(classes)),
+            value=float(value[i]),
+            right=str(truth[i]) == str(guess[i]) if truth is not None and classes else None,
+            missing=_missing(X, int(i)),
+            terms=terms.get(int(i), []),
         )
-    return made, len(guess) - len(order)
+        for place, i in enumerate(order, start=1)
+    ]
+    return listed, len(guess) - len(order)
 
 
 def _shown(value: Any, is_class: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.results import HAS, Results
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import plain, short
+from baldur.report.formatting import Cell, Column, Table, plain, short
 
 CURVES = 3
 """Models whose curves share a figure; more are hard to distinguish."""
@@ -24,15 +24,6 @@ LARGEST_SVG = 600_000
 """Characters of an SVG drawing, above which a PNG is embedded instead."""
 MOST_ROWS = 60
 """Rows of a figure's numbers on the page; the files have them all."""
-
-
-@dataclass
-class Numbers:
-    """The first rows of the numbers of a figure, as text."""
-
-    columns: list[str]
-    rows: list[list[str]]
-    note: str = ""
 
 
 @dataclass
@@ -46,19 +37,17 @@ class Picture:
     svg: Any = ""  # Or empty, for a figure with too many marks
     image: str = ""  # Then a data address
     wide: bool = False
-    table: Numbers | None = field(default=None)
+    table: Table | None = None
 
 
-def numbers_of(frame: pd.DataFrame) -> Numbers | None:
-    """Return the first rows of a figure's table, as text, without identifiers of people."""
+def numbers_of(caption: str, frame: pd.DataFrame) -> Table | None:
+    """Return the first rows of a figure's numbers as text, without identifiers of people."""
     frame = frame.drop(columns="sample", errors="ignore")
-    if not len(frame):
-        return None
     shown = frame.head(MOST_ROWS)
-    columns = [_texts(shown.iloc[:, j]) for j in range(shown.shape[1])]
+    columns = [map(Cell, _texts(shown.iloc[:, j])) for j in range(shown.shape[1])]
     rows = [list(row) for row in zip(*columns, strict=True)]
-    left = len(frame) - len(shown)
-    return Numbers([str(c) for c in frame.columns], rows, f"{left:,} more rows." if left else "")
+    note = f"{len(frame) - len(shown):,} more rows." if len(frame) > len(shown) else ""
+    return Table("", caption, [Column(str(c)) for c in frame], rows, note=note) if rows else None
 
 
 def _texts(column: pd.Series) -> list[str]:
@@ -275,5 +264,5 @@ def _picture(plan: Plan, display: plots.Display) -> Picture:
         svg=svg,
         image=image,
         wide=plan.wide,
-        table=numbers_of(display.table),
+        table=numbers_of(plan.caption, display.table),
     )

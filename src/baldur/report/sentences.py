@@ -67,6 +67,25 @@ class Sentence:
     outcome: str = ""
 
 
+SERIOUS, CARE, NOTE = "serious", "care", "note"
+"""Levels of a check."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check that applies to a result, with its evidence."""
+
+    code: str
+    level: str  # SERIOUS, CARE or NOTE
+    text: str  # What was seen, with its numbers
+
+
+def answer_to(question: str, cases: Sequence[Case], evidence: Any) -> Sentence:
+    """Return the sentence of the first case whose condition holds."""
+    case = case_of(cases, evidence)
+    return Sentence(question, case.text(evidence), case.outcome)
+
+
 def case_of(cases: Sequence[Case], evidence: Any) -> Case:
     """Return the first case whose condition holds; the last one has none."""
     return next(case for case in cases if case.when(evidence))

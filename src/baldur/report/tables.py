@@ -15,7 +15,7 @@ from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.predictions import EVERYBODY
 from baldur.evaluation.results import HAS, Results
-from baldur.report.evidence import comparison_of
+from baldur.report.answer import comparison_of
 from baldur.report.formatting import (
     ENDS,
     Cell,
@@ -24,13 +24,16 @@ from baldur.report.formatting import (
     count,
     distinct,
     ends_of,
+    estimate,
     make_table,
     number,
+    p_value,
     percent,
     sd_decimals,
     short,
     sort_key,
     spread,
+    whole,
 )
 
 MOST_ROWS = 300
@@ -67,7 +70,7 @@ def model_table(run: Results) -> Table:
         if all(f"{m}_{end}" in frame for end in ends):
             keys = tuple(f"{m}_{end}" for end in ends)
             meaning = f"{_MEANING.get(m, '')}{direction(m)}"
-            columns.append(Column(METRICS[m].heading, keys, Cell.interval, meaning))
+            columns.append(Column(METRICS[m].heading, keys, estimate, meaning))
     columns.append(Column("Features selected", "features_percent", _percent, _SHARE))
     rows = [{"features_percent": np.nan, **row} for row in frame.to_dict("records")]
     notes = [f"{short(row['model'])}: {short(text, 400)}." for row in rows if (text := _note(row))]
@@ -75,9 +78,8 @@ def model_table(run: Results) -> Table:
     return make_table("models", caption, rows, columns, " ".join(notes), tags=["model"])
 
 
-def _percent(value: Any) -> Cell:
-    known = np.isfinite(float(value))
-    return Cell(f"{number(value, 1).removesuffix('.0')} %" if known else "–", sort_key(value))
+def _percent(value: Any) -> str:
+    return f"{number(value, 1).removesuffix('.0')} %" if np.isfinite(float(value)) else "–"
 
 
 def _note(row: Mapping[Any, Any]) -> str:
@@ -94,11 +96,11 @@ def difference_table(run: Results, main: str | None) -> Table:
     columns = [
         Column("Other model", "model"),
         Column(
-            f"Difference in {evidence.metric}", ENDS, Cell.interval,
+            f"Difference in {evidence.metric}", ENDS, estimate,
             "positive where the main model is better",
         ),
         Column(
-            "p", "p", Cell.p_value,
+            "p", "p", p_value,
             "corrected resampled t-test over the folds, adjusted by Holm's rule",
         ),
     ]  # fmt: skip
@@ -132,8 +134,8 @@ def threshold_table(run: Results) -> Table:
     frame = run.table("thresholds")
     rows = spread(frame, ["model", "threshold", "rule"], "measure")
     rows = [{**row, "threshold": _threshold(row)} for row in rows]
-    columns = [Column("Model", "model"), Column("Threshold", "threshold", Cell.number)]
-    columns += [Column(name, ends_of(key), Cell.interval) for key, name in _MEASURES.items()]
+    columns = [Column("Model", "model"), Column("Threshold", "threshold", number)]
+    columns += [Column(name, ends_of(key), estimate) for key, name in _MEASURES.items()]
     note = ""
     if len(frame) and len(chosen := frame[~frame["rule"].isin(_RULES)]):
         optimistic = chosen["note"].astype(str).str.contains(SAME_PEOPLE).any()
@@ -160,12 +162,12 @@ _ICI = (
 _SUBGROUPS = [
     Column("Subgroup", "subgroup"),
     Column("Level", "level"),
-    Column("People", "people", Cell.whole),
-    Column("Cases", "cases", Cell.whole),
+    Column("People", "people", whole),
+    Column("Cases", "cases", whole),
     Column("Measure", "measure"),
-    Column("Estimate", ENDS, Cell.interval),
+    Column("Estimate", ENDS, estimate),
     Column(
-        "Difference", ("difference", "difference_low", "difference_high"), Cell.interval,
+        "Difference", ("difference", "difference_low", "difference_high"), estimate,
         "subgroup minus all others",
     ),
     Column("Note", "note"),
@@ -223,14 +225,14 @@ def participants_table(run: Results) -> Table:
     if len(classes) > MOST_CLASSES:
         columns = [
             Column("Outcome", "class"),
-            Column("People", "people", Cell.whole),
-            Column("Share", "share", Cell.share),
+            Column("People", "people", whole),
+            Column("Share", "share", percent),
         ]
         shares = [{"class": c, "people": sizes[c], "share": sizes[c] / total} for c in classes]
         return make_table("participants", caption, shares, columns)
     heads = ["All", *distinct(classes, 30)]
     columns = [Column("Characteristic", "head")]
-    columns += [Column(h, g, Cell.number) for h, g in zip(heads, groups, strict=True)]
+    columns += [Column(h, g, number) for h, g in zip(heads, groups, strict=True)]
     rows: list[dict[str, Any]] = [
         {"head": Cell("People")}
         | {g: Cell(f"{n:,}", float(n), _of_all(n, total)) for g, n in sizes.items()}
@@ -251,7 +253,7 @@ def participants_table(run: Results) -> Table:
             row: dict[str, Any] = {"head": Cell(f"Site {shown}", small="number (%)")}
             for name, group in groups.items():
                 k = int((here & group).sum())
-                row[name] = Cell.counted(k, k / sizes[name] if sizes[name] else None)
+                row[name] = _counted(k, k / sizes[name] if sizes[name] else None)
             rows.append(row)
     rows += _feature_rows(run.table("participants"), list(groups))
     return make_table("participants", caption, rows, columns)
@@ -291,7 +293,13 @@ def _feature_rows(frame: pd.DataFrame, groups: list[str]) -> list[dict[str, Any]
 def _described(row: Mapping[Any, Any], kind: str) -> Cell:
     if kind == "number":
         return Cell(mean_sd(row["mean"], row["sd"]), sort_key(row["mean"]))
-    return Cell.counted(row["count"], row["share"])
+    return _counted(row["count"], row["share"])
+
+
+def _counted(n: Any, share: Any) -> Cell:
+    """Return the cell of a number of people and their share, where it is known."""
+    text = whole(n) if share is None else f"{whole(n)} ({percent(share)})"
+    return Cell(text, sort_key(n))
 
 
 def mean_sd(mean: float, sd: float) -> str:
@@ -307,7 +315,7 @@ def presence_table(run: Results) -> Table:
     """Return which views are missing: one row per pattern, the most frequent first."""
     people = run.people
     has = [c for c in people.columns if c.startswith(HAS)]
-    columns = [Column("Missing views", "views"), Column("People", "people", Cell.whole)]
+    columns = [Column("Missing views", "views"), Column("People", "people", whole)]
     caption = "Samples with missing views"
     if not has or people[has].fillna(1).astype(bool).all(axis=None):
         return Table("presence", caption, columns)

@@ -18,18 +18,14 @@ from baldur.evaluation.record import versions
 from baldur.evaluation.result_files import SUMMARY, VALIDATION_TABLES
 from baldur.evaluation.results import Results, read_tables
 from baldur.exceptions import InputError
-from baldur.report.answer import calibration_sentence
+from baldur.report.answer import calibration_sentence, doubts_of, interval_of, prediction_of
 from baldur.report.checks import (
-    CARE,
-    SERIOUS,
-    Check,
     checks_of_run,
-    doubts_of,
     in_order,
     made_of_run,
 )
-from baldur.report.evidence import interval_of, prediction_of
 from baldur.report.formatting import (
+    ENDS,
     Cell,
     Column,
     Table,
@@ -38,12 +34,26 @@ from baldur.report.formatting import (
     make_table,
     named,
     number,
+    percent,
     short,
+    sort_key,
+    whole,
 )
+from baldur.report.methods import methods_of_run
 from baldur.report.page import Page
 from baldur.report.people import LEFT_OUT, check_people, people_of_run
 from baldur.report.pictures import validation_plans
-from baldur.report.sentences import PREDICTION, TRANSPORT, Interval, Sentence, Transport, case_of
+from baldur.report.sentences import (
+    CARE,
+    PREDICTION,
+    SERIOUS,
+    TRANSPORT,
+    Check,
+    Interval,
+    Sentence,
+    Transport,
+    answer_to,
+)
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
 
 _FAR = 1.0
@@ -131,7 +141,7 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
         people_left=left,
         people_absent=LEFT_OUT,
         hidden=people == "hidden",
-        methods=_methods(run, main),
+        methods=methods_of_run(run, main, "validation"),
         versions=run.record["versions"],
         repeat=["baldur validate MODEL study.toml --out FOLDER", "baldur report FOLDER"],
         notes=_notes(run, identified=people == "named"),
@@ -145,10 +155,7 @@ def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
     evidence = replace(
         prediction_of(run, main), how=f"in a new cohort of {people}", doubts=doubts_of(checks)
     )
-    case = case_of(PREDICTION, evidence)
-    made = [
-        Sentence("Does the model predict in the new cohort?", case.text(evidence), case.outcome)
-    ]
+    made = [answer_to("Does the model predict in the new cohort?", PREDICTION, evidence)]
     metric = run.record["select_by"]
     transport = Transport(
         interval_of(run.of_model("intervals", main), metric=metric, site="*"),
@@ -156,9 +163,7 @@ def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
         METRICS[metric].heading,
         METRICS[metric].greater_is_better,
     )
-    case = case_of(TRANSPORT, transport)
-    question = "Does it predict worse than in its development?"
-    made.append(Sentence(question, case.text(transport), case.outcome))
+    made.append(answer_to("Does it predict worse than in its development?", TRANSPORT, transport))
     calibrated = calibration_sentence(run, main)
     if calibrated is not None:
         made.append(calibrated)
@@ -187,10 +192,10 @@ def _figure_table(run: Results, main: str) -> Table:
         {"measure": name, "new": _cell(new), "old": _cell(interval_of(before, metric=metric))}
         for name, (new, metric) in figures.items()
     ]
-    columns = [Column("Measure", "measure"), Column("New cohort", "new", Cell.number)]
+    columns = [Column("Measure", "measure"), Column("New cohort", "new", number)]
     if old:
         of = "cross-validation of the study"
-        columns.append(Column("Development", "old", Cell.number, of))
+        columns.append(Column("Development", "old", number, of))
     note = (
         ""
         if old
@@ -202,25 +207,25 @@ def _figure_table(run: Results, main: str) -> Table:
 
 
 def _cell(value: Interval) -> Cell:
-    return Cell.interval(value.estimate, value.low, value.high)
+    return Column("", ENDS).cell(vars(value))
 
 
 _DRIFT = [
     Column("View", "view"),
-    Column("Median shift", "mean_shift", Cell.number, "in training s.d."),
-    Column("Spread", "spread_ratio", Cell.number, "s.d. as a multiple of that in training"),
-    Column("Outside range", "outside", partial(Cell.share, digits=1), "share of cells"),
-    Column("Shifted columns", "shifted", Cell.number),
+    Column("Median shift", "mean_shift", number, "in training s.d."),
+    Column("Spread", "spread_ratio", number, "s.d. as a multiple of that in training"),
+    Column("Outside range", "outside", partial(percent, digits=1), "share of cells"),
+    Column("Shifted columns", "shifted", number),
     Column("Most shifted", "most"),
-    Column("Samples without it", "absent", Cell.share),
+    Column("Samples without it", "absent", percent),
 ]
 
 
 def _drift_table(run: Results) -> Table:
     rows = run.table("shift_views").to_dict("records")
     for row in rows:
-        far, features = Cell.whole(row["far"]), Cell.whole(row["features"])
-        row["shifted"] = Cell(f"{far.text} of {features.text}", far.sort)
+        far = f"{whole(row['far'])} of {whole(row['features'])}"
+        row["shifted"] = Cell(far, sort_key(row["far"]))
         shift = f"{short(row['worst'], 40)} ({number(row['worst_shift'], sign=True)})"
         row["most"] = shift if np.isfinite(row["worst_shift"]) else "no feature used"
     caption = "Predictors of the new cohort compared with training"
@@ -232,9 +237,9 @@ def _recalibration_table(run: Results) -> Table:
     metrics = [m for m in ("log_loss", "brier", "auc") if m in run.record["metrics"]]
     columns = [
         Column("Version", "version"),
-        Column("Intercept", "intercept", Cell.number),
-        Column("Slope", "slope", Cell.number),
-        *(Column(METRICS[m].heading, m, Cell.number) for m in metrics),
+        Column("Intercept", "intercept", number),
+        Column("Slope", "slope", number),
+        *(Column(METRICS[m].heading, m, number) for m in metrics),
     ]
     rows = []
     for row in frame.to_dict("records"):
@@ -287,17 +292,6 @@ def _checks_made(run: Results, main: str) -> tuple[list[str], list[str]]:
     (made if "worst_shift" in run.table("shift_views") else not_made).extend(shifts)
     about = {"B01", "B02", "B05", "B08", "B14", *shifts}
     return [c for c in made if c in about], [c for c in not_made if c in about]
-
-
-def _methods(run: Results, main: str) -> str:
-    people = count(run.record["people"], "person", "people")
-    return (
-        f"The model {short(main)} was applied without changes to {people} who had no part in its "
-        "development. Performance was estimated with 95 % intervals from 2,000 bootstrap samples. "
-        "Calibration was assessed by the intercept and slope of the outcome on the predicted log "
-        "odds. Recalibrated versions were estimated on the new cohort and judged by "
-        "cross-validation."
-    )
 
 
 def _notes(run: Results, *, identified: bool) -> list[str]:

@@ -5,14 +5,10 @@ What goes out: an ordinary study with its results folder, and one page about it,
 Markdown: our table beside the printed one, the paper's figures, and which of its claims hold.
 
 - `printed`: the two tables of the paper as data, and what can be checked in them.
-- `protocol`: views, folds, models and grids of the two studies.
-- `cohort`: the study file, with simulated data or a user's own.
-- `evidence`: the figures of a finished run that claims are decided by; `differences`: between one
-  model and several others, with simultaneous intervals.
-- `claims`: each claim of the paper, and whether the run reproduces it; `default_claims`: those of
-  this package; `verdicts`: the rules that decide them.
-- `contents`, `tables` and `figures`: what is on the page, as blocks; `document` writes blocks as
-  HTML and Markdown.
+- `protocol`: views, folds, models and grids of the two studies, and their study files.
+- `evidence`: the figures of a finished run that claims are decided by.
+- `claims`: the claims of the paper and of this package, and whether the run reproduces them.
+- `page`: the page, with the report's tables and figures; its texts are a template.
 - `run`: `reproduce`, which does all of it and continues after an interruption.
 
 May import: every part but the command line.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
-import pandas as pd
 from scipy.stats import binomtest
 
 from baldur.datasets.biofind import SIGNAL_ITEMS
@@ -25,45 +25,8 @@ from baldur.reproduction.evidence import (
     by_folds,
     decided,
 )
-from baldur.reproduction.printed import CHECKS, PRINTED, percent_texts
-from baldur.reproduction.protocol import DEFAULT, PAPER, START_FACTORS, Protocol
-
-METRIC_WORDS = {
-    "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "recall": "recall",
-    "f1": "F1 score", "auc": "AUC",
-}  # fmt: skip
-"""Names of the metrics inside a sentence."""
-
-
-def printed_remark(protocol: Protocol, metric: str) -> str:
-    """Return what a reader of the claim has to know about the printed values; empty if nothing.
-
-    Examples
-    --------
-    >>> from baldur.reproduction.claims import printed_remark
-    >>> from baldur.reproduction.protocol import protocol_of
-    >>> printed_remark(protocol_of("adni"), "accuracy")
-    "In the paper's table the accuracy of PCA-AWDR is as high (0.78)."
-    """
-    rows = dict(PRINTED[protocol.name])
-    mine = rows.pop("BALDUR")
-    word, best = METRIC_WORDS[metric], mine.mean(metric)
-    said = []
-    equal = [name for name, row in rows.items() if row.mean(metric) >= best and not row.chance]
-    if equal:
-        said.append(
-            f"In the paper's table the {word} of {listed(equal)} is as high ({number(best)})."
-        )
-    unknown = sum(row.cells[metric] is None for row in rows.values())
-    if unknown:
-        said.append(f"The paper prints no {word} for {unknown} of its {len(rows)} baselines.")
-    if metric == "recall" and CHECKS[protocol.name]["BALDUR"].reading == "exchanged":
-        said.append(
-            f"The recall that the paper prints for BALDUR, {number(best)}, fits its accuracies "
-            f"only as a precision; its recall is then {number(mine.mean('precision'))}."
-        )
-    return " ".join(said)
-
+from baldur.reproduction.printed import PRINTED, REMARKS, percent_texts
+from baldur.reproduction.protocol import DEFAULT, PAPER, START_FACTORS
 
 CHANCE = "chance level"
 """How the note of a row begins that assigns nearly everybody to one class."""
@@ -76,45 +39,13 @@ SLEEP_ITEMS = {("sleep", item) for item in SIGNAL_ITEMS}
 """View and name of the seven items that the paper reports."""
 
 
-def claims_of(evidence: Evidence) -> list[Claim]:
-    """Return the claims of the paper about a study, in the order of the paper."""
-    made = [_first(metric) for metric in FIRST_IN[evidence.protocol.name]]
-    if evidence.protocol.name == "biofind":
-        made += [
-            _first("recall"),
-            ("Many baselines classify at chance level.", _at_chance),
-            ("Lasso-MkSVM is a close competitor: it has the highest balanced accuracy of the "
-             "baselines.", _second),
-            ("BALDUR selects the fewest features of all models.", _fewest),
-            ("BALDUR uses a single latent vector.", _one_factor),
-            ("That vector uses the sleep view alone; all other views are removed.", _sleep_alone),
-            ("Seven sleep items are selected in every fold.", _seven_items),
-        ]  # fmt: skip
-    else:
-        made += [
-            ("LSVM-l1 and Lasso-MkSVM, which use information from all views, generalise worse "
-             "(here: have a lower AUC).", _sparse_rivals),
-            ("BALDUR selects few features (2.36 %).", _few),
-            ("In each fold BALDUR uses one of the two images and not both.", _one_image),
-            ("The tables of regions, which summarise the images, are removed in every fold.",
-             no_tables),
-            ("The selected voxels lie in regions that are linked with memory or dementia.",
-             _true_voxels),
-        ]  # fmt: skip
-    ran = PAPER in evidence.table.index
-    about_baselines = (_at_chance, _second)
-    return [
-        Claim(text, decide(evidence) if ran or decide in about_baselines else NO_ROW)
-        for text, decide in made
-    ]
-
-
 # -- who is first ----------------------------------------------------------------------------------
 
 
 def _first(metric: str) -> tuple[str, Callable[[Evidence], Verdict]]:
+    word = {"f1": "F1 score", "auc": "AUC"}.get(metric, metric.replace("_", " "))
     among = " among the models that do not assign nearly everybody to one class"
-    text = f"BALDUR has the highest {METRIC_WORDS[metric]}{among * (metric == 'recall')}."
+    text = f"BALDUR has the highest {word}{among * (metric == 'recall')}."
     return text, lambda evidence: _is_first(evidence, metric)
 
 
@@ -124,7 +55,7 @@ def _is_first(evidence: Evidence, metric: str) -> Verdict:
     if metric == "recall":
         others = [m for m in others if not _marked(evidence, m)]
     made = decided(evidence, PAPER, others + evidence.missing, metric, "the paper's BALDUR")
-    remarks = [made.why, printed_remark(evidence.protocol, metric)]
+    remarks = [made.why, REMARKS[evidence.protocol.name].get(metric, "")]
     if metric == "recall" and made.outcome == FAILS:
         remarks.insert(1, _no_better_than_chance(evidence, others))
     return replace(made, why=" ".join(filter(None, remarks)))
@@ -172,7 +103,7 @@ def _at_chance(evidence: Evidence) -> Verdict:
         return Verdict(HOLDS, figures)
     outcome = IN_PART if here else UNTESTED if missing else OPEN if open_ else FAILS
     shown_not = len(here) + len(open_) < len(ran)
-    return Verdict(outcome, figures, _easier(evidence) if shown_not else "")
+    return Verdict(outcome, figures, _EASIER if shown_not and evidence.simulated else "")
 
 
 def _marked(evidence: Evidence, model: str) -> bool:
@@ -185,14 +116,10 @@ def _includes_chance(evidence: Evidence, model: str) -> bool:
     return not (low > 0.5 or high < 0.5)
 
 
-def _easier(evidence: Evidence) -> str:
-    if not evidence.simulated:
-        return ""
-    return (
-        "Possible reasons: the simulated disease is easier to recognise than the real one, and our "
-        "versions of these methods give every view the same total variance before they combine "
-        "views."
-    )
+_EASIER = (
+    "Possible reasons: the simulated disease is easier to recognise than the real one, and our "
+    "versions of these methods give every view the same total variance before they combine views."
+)
 
 
 def _sparse_rivals(evidence: Evidence) -> Verdict:
@@ -275,15 +202,11 @@ def _one_factor(evidence: Evidence) -> Verdict:
 
 
 def _sleep_alone(evidence: Evidence) -> Verdict:
-    counts = evidence.selected(PAPER)
-    used = counts > 0
+    used = evidence.selected(PAPER) > 0
     alone = (used["sleep"] & (used.sum(axis=1) == 1)).to_numpy()
-    return by_folds(alone, "The sleep view alone is used", _other_views(counts, "sleep"))
-
-
-def _other_views(counts: pd.DataFrame, but: str) -> str:
-    others = [str(v) for v in counts if v != but and (counts[v] > 0).any()]
-    return f"Other folds also use {listed(others)}." if others else ""
+    others = [str(view) for view in used if view != "sleep" and used[view].any()]
+    more = f"Other folds also use {listed(others)}." if others else ""
+    return by_folds(alone, "The sleep view alone is used", more)
 
 
 def _seven_items(evidence: Evidence) -> Verdict:
@@ -388,24 +311,6 @@ LEAST_SLEEP_ITEMS = 6
 be missed among some 170 training samples."""
 
 
-def default_claims(evidence: Evidence) -> list[Claim]:
-    """Return what this package claims of its default on the same folds."""
-    made: list[tuple[str, Callable[[Evidence], Verdict]]] = [
-        ("The default has a higher AUC than every baseline.", _default_first)
-    ]
-    if evidence.protocol.name == "biofind":
-        made += [
-            (f"On average over the folds of this run the default selects at least "
-             f"{LEAST_SLEEP_ITEMS} of the seven sleep items.", _default_items),
-            (f"In each fold of this run the default selects at most {FEW_GENOTYPES} genotypes.",
-             _default_genotypes),
-        ]  # fmt: skip
-    else:
-        made.append(("The default uses no table of regions.", _default_tables))
-    ran = DEFAULT in evidence.table.index
-    return [Claim(text, decide(evidence) if ran else NO_ROW) for text, decide in made]
-
-
 def _default_first(evidence: Evidence) -> Verdict:
     others = [*evidence.baselines, *evidence.missing]
     made = decided(evidence, DEFAULT, others, "auc", "the default")
@@ -434,5 +339,64 @@ def _default_genotypes(evidence: Evidence) -> Verdict:
     return Verdict(HOLDS if found.max() <= FEW_GENOTYPES else FAILS, figures, OUR_NUMBER)
 
 
-def _default_tables(evidence: Evidence) -> Verdict:
-    return no_tables(evidence, DEFAULT)
+CLAIMS: Mapping[str, Sequence[tuple[str, Callable[[Evidence], Verdict]]]] = MappingProxyType({
+    "biofind": (
+        *map(_first, FIRST_IN["biofind"]),
+        _first("recall"),
+        ("Many baselines classify at chance level.", _at_chance),
+        ("Lasso-MkSVM is a close competitor: it has the highest balanced accuracy of the "
+         "baselines.", _second),
+        ("BALDUR selects the fewest features of all models.", _fewest),
+        ("BALDUR uses a single latent vector.", _one_factor),
+        ("That vector uses the sleep view alone; all other views are removed.", _sleep_alone),
+        ("Seven sleep items are selected in every fold.", _seven_items),
+    ),
+    "adni": (
+        *map(_first, FIRST_IN["adni"]),
+        ("LSVM-l1 and Lasso-MkSVM, which use information from all views, generalise worse "
+         "(here: have a lower AUC).", _sparse_rivals),
+        ("BALDUR selects few features (2.36 %).", _few),
+        ("In each fold BALDUR uses one of the two images and not both.", _one_image),
+        ("The tables of regions, which summarise the images, are removed in every fold.",
+         no_tables),
+        ("The selected voxels lie in regions that are linked with memory or dementia.",
+         _true_voxels),
+    ),
+})  # fmt: skip
+"""Study to the claims of the paper in its order, each with the function that decides it."""
+
+DEFAULT_CLAIMS: Mapping[str, Sequence[tuple[str, Callable[[Evidence], Verdict]]]] = (
+    MappingProxyType({
+        "biofind": (
+            ("The default has a higher AUC than every baseline.", _default_first),
+            (f"On average over the folds of this run the default selects at least "
+             f"{LEAST_SLEEP_ITEMS} of the seven sleep items.", _default_items),
+            (f"In each fold of this run the default selects at most {FEW_GENOTYPES} genotypes.",
+             _default_genotypes),
+        ),
+        "adni": (
+            ("The default has a higher AUC than every baseline.", _default_first),
+            ("The default uses no table of regions.", partial(no_tables, model=DEFAULT)),
+        ),
+    })
+)  # fmt: skip
+"""Study to what this package claims of its default on the same folds."""
+
+
+def claims_of(evidence: Evidence) -> list[Claim]:
+    """Return the claims of the paper about a study, in the order of the paper."""
+    about_baselines = (_at_chance, _second)
+    ran = PAPER in evidence.table.index
+    return [
+        Claim(text, decide(evidence) if ran or decide in about_baselines else NO_ROW)
+        for text, decide in CLAIMS[evidence.protocol.name]
+    ]
+
+
+def default_claims(evidence: Evidence) -> list[Claim]:
+    """Return what this package claims of its default on the same folds."""
+    ran = DEFAULT in evidence.table.index
+    return [
+        Claim(text, decide(evidence) if ran else NO_ROW)
+        for text, decide in DEFAULT_CLAIMS[evidence.protocol.name]
+    ]

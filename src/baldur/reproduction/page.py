@@ -1,219 +1,329 @@
-"""What is on the page of a reproduction: the claims, both tables, the figures, and how it ran."""
+"""The page of a reproduction: its facts, tables and figures; its texts are in a template.
+
+``report/templates/reproduction.j2`` has the texts, for both forms of the page.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
-from baldur.report.formatting import listed
-from baldur.reproduction.claims import claims_of, default_claims
-from baldur.reproduction.document import Document, Section, Table
-from baldur.reproduction.evidence import FAILS, HOLDS, IN_PART, OPEN, UNTESTED, Claim, Evidence
-from baldur.reproduction.protocol import DEFAULT, FIXED, GRIDS
-from baldur.reproduction.tables import (
-    NAMES,
-    both_tables,
-    brain_maps,
-    difference_table,
-    printed_check,
-    selected_features,
+from baldur import plots
+from baldur.core.optional import import_extra
+from baldur.report.formatting import Cell, Column, Table, count, listed, number, p_value
+from baldur.report.page import asset, template
+from baldur.report.pictures import Picture, Plan, draw
+from baldur.reproduction.claims import FIRST_IN, claims_of, default_claims
+from baldur.reproduction.evidence import (
+    FAILS,
+    HOLDS,
+    IN_PART,
+    OPEN,
+    UNTESTED,
+    Claim,
+    Evidence,
+    gap_texts,
 )
+from baldur.reproduction.printed import (
+    CHECKS,
+    POSITIVE_SHARE,
+    PRINTED,
+    PrintedRow,
+    percent_texts,
+)
+from baldur.reproduction.protocol import DEFAULT, FIXED, GRIDS, PAPER
 
-CITATION = (
-    'A. Belenguer-Llorens, C. Sevilla-Salcedo, J. Tohka and V. Gómez-Verdejo in "Unified Bayesian '
-    "representation for high-dimensional multi-modal biomedical data for small-sample "
-    'classification" (arXiv)'
-)
-PRINTED_HEADING = "Precision and recall in the printed table"
-_SIZE_NOTES = {
-    "adni": "The paper gives the number of voxels of the T1 intensities alone; grey matter is "
-    "taken to have as many."
+NAMES = {PAPER: "BALDUR, the paper's posterior", DEFAULT: "BALDUR, our default"}
+"""What our two rows are called on the page."""
+FIGURES = "figures"
+"""Folder of the figures of the Markdown page."""
+_DPI = 110  # about 570 pixels wide, and some tens of kilobytes
+
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "features": (
+        plots.FoldWeightsDisplay,
+        "features selected in each fold and their absolute weights, as in the paper's figure of "
+        "features per fold",
+    ),
+    "brain": (
+        plots.BrainDisplay,
+        "voxels that at least one fold selects, with mean weights, and their overlap, as in the "
+        "paper's figure of brain regions",
+    ),
 }
-"""What has to be known about the sizes that are given as the paper's."""
-_WIDE = {"biofind": "genotypes", "adni": "voxels"}  # what the scale is about
+"""Kind of a figure to the class that draws it, and its caption."""
 
 
-def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> Document:
-    """Return the page of a finished run; its figures are written as PNG files as well."""
-    protocol = evidence.protocol
-    claims, ours = claims_of(evidence), default_claims(evidence)
-    sections = [
-        Section("Summary", _summary(claims)),
-        Section("Our default", _default(ours, DEFAULT in evidence.table.index)),
-        Section("Differences from every baseline", difference_table(evidence)),
-        Section("Both tables, side by side", both_tables(evidence)),
-        Section("What can be compared", _comparable(evidence)),
-        Section(PRINTED_HEADING, printed_check(evidence)),
-        Section("Selected features", selected_features(evidence, folder)),
-    ]
-    if protocol.name == "adni":
-        sections.append(Section("Brain maps", brain_maps(evidence, folder)))
-    sections.append(Section("How it was run", _how(evidence, request)))
-    data = "simulated data" if evidence.simulated else "the data that were given"
-    title = f"The paper's study of {protocol.cohort}, run again on {data}"
-    return Document(title, _lead(evidence, request), sections)
+def html_of(page: Mapping[str, Any], generator: str) -> str:
+    """Return a page as one HTML file, in the style of the report."""
+    markup = import_extra("markupsafe", "report", "A report")
+
+    def prose(text: Any) -> Any:
+        """Return escaped text with code; no line breaks before a sign of per cent."""
+        line = re.sub("[ \n]+", " ", str(markup.escape(text))).strip().replace(" %", "&nbsp;%")
+        return markup.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", line))
+
+    return _render(page, "reproduction.html.j2", prose, generator).strip() + "\n"
 
 
-def _lead(evidence: Evidence, request: dict[str, Any]) -> list[str]:
-    """Return which paper, what was run and how, on whose data, and what is missing."""
+def markdown_of(page: Mapping[str, Any], generator: str) -> str:
+    """Return a page as Markdown; figures are links to their files."""
+    text = _render(page, "reproduction.md.j2", _one_line, generator)
+    return "\n\n".join(block.strip() for block in text.split("\f") if block.strip()) + "\n"
+
+
+def _render(page: Mapping[str, Any], form: str, prose: Any, generator: str) -> str:
+    filters = {"prose": prose, "anchor": _anchor, "cell_text": _cell_text}
+    made = template("reproduction.j2", html="html" in form, **filters)
+    return str(made.render(page, form=form, generator=generator, style=asset("style.css")))
+
+
+def _one_line(text: Any) -> str:
+    return re.sub("[ \n]+", " ", str(text)).strip()
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower().replace(" ", "-").replace("'", "").replace(",", "")
+
+
+def _cell_text(cell: Cell) -> str:
+    return f"{cell.text} ({cell.small})" if cell.small else cell.text
+
+
+def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return what is on the page of a finished run; its figures are written as PNG files too."""
     protocol, data = evidence.protocol, evidence.result.data
-    width = sum(data.n_features.values())
-    size = f"{len(data):,} people, {len(data.n_features)} views and {width:,} features"
-    printed = f'the values that are given as the paper\'s and the section "{PRINTED_HEADING}"'
-    lead = [
-        f"For readers of the paper: the study of {protocol.cohort} ({protocol.disease}) by "
-        f"{CITATION}, run again with its eleven baselines, its model BALDUR and the default "
-        f"estimator of this package. Command: `{request['command']}`, started on "
-        f"{request['date']}."
-    ]
-    if evidence.simulated:
-        scale = float(request["scale"])
-        part = (
-            f", with {100 * scale:g} % of the paper's {_WIDE[protocol.name]}" if scale < 1 else ""
-        )
-        lead.append(
-            "The people are simulated, because the real data may not be passed on "
-            f"({size}{part}). All results and verdicts on this page are about simulated people, "
-            f"except for {printed}, which are about the real ones."
-        )
-    else:
-        lead.append(
-            f"The data are the files in the folder `{Path(request['data']).name}` ({size}). All "
-            f"results and verdicts on this page are about these people, except for {printed}."
-        )
-    if request["quick"]:
-        lead.append(
-            "This is a quick run: five folds, and no search of settings. It serves to try the "
-            "command; its verdicts do not replace those of the whole protocol."
-        )
-    missing = [NAMES.get(m, m) for m in protocol.rows if m not in evidence.table.index]
-    if missing:
-        lead.append(
-            f"This run is not complete: {len(missing)} of {len(protocol.rows)} models have no "
-            f"figures ({listed(missing, most=len(missing))})."
-        )
-    return lead
-
-
-# -- claims ----------------------------------------------------------------------------------------
-
-
-def _summary(claims: list[Claim]) -> list[Any]:
-    counts = Counter(claim.verdict.outcome for claim in claims)
-    said = [
-        f"{counts[name]} {'is' if counts[name] == 1 else 'are'} {name}"
+    claims, adni = claims_of(evidence), protocol.name == "adni"
+    verdicts = Counter(claim.verdict.outcome for claim in claims)
+    outcomes = [
+        f"{verdicts[name]} {'is' if verdicts[name] == 1 else 'are'} {name}"
         for name in (HOLDS, IN_PART, OPEN, FAILS, UNTESTED)
-        if counts[name]
+        if verdicts[name]
     ]
-    first = f"Of the {len(claims)} claims of the paper that this page examines, {listed(said)}."
-    how = (
-        "A claim that a model is the best is decided by its differences from every baseline, with "
-        "95 % intervals that hold for all of them at once (from the largest standardised deviation "
-        "in paired bootstrap resamples of the held-out predictions): it is reproduced if all "
-        "intervals lie above 0, not reproduced if one lies below 0, not tested if a baseline that "
-        "could decide has no figures, and otherwise not decided. "
-        "Resamples are of people; models are not fitted again. Claims about selected features are "
-        "decided fold by fold."
-    )
-    return [first, how, claims]
+    return {
+        "adni": adni,
+        "request": request,
+        "protocol": protocol,
+        "simulated": evidence.simulated,
+        "data_name": Path(str(request.get("data"))).name,
+        "people": f"{len(data):,}",
+        "n_views": len(data.n_features),
+        "n_features": f"{sum(data.n_features.values()):,}",
+        "missing": [NAMES.get(m, m) for m in protocol.rows if m not in evidence.table.index],
+        "claims": claims,
+        "outcomes": listed(outcomes),
+        "default_claims": _in_our_words(default_claims(evidence)),
+        "default_ran": DEFAULT in evidence.table.index,
+        "differences": difference_table(evidence),
+        "n_folds": evidence.n_folds,
+        "both": _both_tables(evidence),
+        "not_run": [f"{NAMES.get(m, m)}: {why}." for m, why in (evidence.not_run or {}).items()],
+        "orders": _orders(evidence),
+        "sizes": _sizes(evidence),
+        "share": POSITIVE_SHARE[protocol.name],
+        "implied": _printed_check(evidence),
+        "selected": _selected_features(evidence),
+        "features": _figures(evidence, "features", folder),
+        "brain": _figures(evidence, "brain", folder) if adni else ([], []),
+        "plan": evidence.result.comparison.plan,
+        "settings": _settings(),
+    }
 
 
-def _default(claims: list[Claim], ran: bool) -> list[Any]:
-    lead = (
-        "The default estimator of this package, `BaldurClassifier`, "
-        f"{'was run on the same folds' if ran else 'has no results in this run'}. It is linear in "
-        "all views, as the paper's model is; its priors, its posterior and its rule of selection "
-        "are others."
-    )
+def _in_our_words(claims: list[Claim]) -> list[Claim]:
+    """Return claims of this package, which hold or not; those of the paper are reproduced."""
     words = {HOLDS: "holds", IN_PART: "holds in part", FAILS: "does not hold"}
-    verdicts = [
-        replace(c.verdict, outcome=words.get(c.verdict.outcome, c.verdict.outcome)) for c in claims
-    ]
-    return [lead, [Claim(c.text, verdict) for c, verdict in zip(claims, verdicts, strict=True)]]
-
-
-# -- what can be compared --------------------------------------------------------------------------
-
-
-def _comparable(evidence: Evidence) -> list[Any]:
-    if not evidence.simulated:
-        return [
-            "The data are a user's own. Values can be compared with those of the paper if people, "
-            "features and preparation are the same; folds differ, because the paper does not list "
-            "them.",
-            *_sizes(evidence),
-        ]
     return [
-        "Which model is better than which, how many features are selected, and whether they are "
-        "the right ones can be compared with the paper. Values cannot: how strong the simulated "
-        "signal is was our choice (see the documentation of the simulators in "
-        "`baldur.datasets`). The views that have signal were chosen after the paper's results: "
-        "that a model selects them shows that it finds the simulated signal, and says nothing "
-        "about the disease.",
-        [
-            "Comparable: the order of the rows, views and features that are selected, their "
-            "number, agreement between folds.",
-            "Not comparable: the values of accuracy, AUC and the like; the share of features where "
-            "the scale is below 1, because fewer features are there.",
-            "The paper lists neither its folds nor the settings that it searched; ours are below.",
-        ],
-        *_sizes(evidence),
+        Claim(c.text, replace(c.verdict, outcome=words.get(c.verdict.outcome, c.verdict.outcome)))
+        for c in claims
     ]
 
 
-def _sizes(evidence: Evidence) -> list[Any]:
-    protocol, data = evidence.protocol, evidence.result.data
-    people = np.bincount(evidence.result.truth.astype(int))[::-1]
-    classes = [str(c) for c in evidence.result.classes][::-1]
-    rows = [
-        [f"People, {name}", f"{paper:,}", f"{int(here):,}"]
-        for name, paper, here in zip(classes, protocol.counts, people, strict=False)
-    ]
-    rows += [
-        [f"Features, {view}", f"{width:,}", f"{data.n_features.get(view, 0):,}"]
-        for view, width in protocol.views.items()
-    ]
-    table = Table("Size of the cohort", ["", "Paper", "Here"], rows)
-    note = _SIZE_NOTES.get(protocol.name)
-    return [table, note] if note else [table]
+def _table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Cell | str]]) -> Table:
+    cells = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in rows]
+    return Table("", caption, [Column(name) for name in columns], cells)
 
 
-# -- how -------------------------------------------------------------------------------------------
+def _selected_features(evidence: Evidence) -> Table:
+    """Return the mean number of selected features of each view."""
+    views = list(evidence.result.data.n_features)
+    rows: list[list[Cell | str]] = []
+    for model in _drawn(evidence):
+        counts = evidence.selected(model)
+        used = [f"{int((counts[v] > 0).sum())} of {count(len(counts), 'fold')}" for v in views]
+        means = [number(counts[v].mean(), 1) for v in views]
+        cells = [Cell(mean, small=text) for mean, text in zip(means, used, strict=True)]
+        rows.append([NAMES[model], *cells])
+    caption = "Selected features: mean over folds (folds that use the view)"
+    return _table(caption, ["Model", *views], rows)
 
 
-def _how(evidence: Evidence, request: dict[str, Any]) -> list[Any]:
-    plan = evidence.result.comparison.plan
-    folds, quick = evidence.protocol.folds, request["quick"]
-    items = [
-        f"Command: `{request['command']}`, started on {request['date']}.",
-        f"Nested cross-validation with {plan.outer} outer folds, stratified by class, and "
-        f"{plan.inner} inner folds{'' if quick else '; settings are selected by AUC'}. The paper "
-        f"has a {folds}-fold nested cross-validation, which we take as {folds} outer and {folds} "
-        "inner folds, and does not say by which metric settings were selected.",
-        "BALDUR with the paper's posterior has the primal form in all views, which is the "
-        "posterior of the dual form with all training samples as relevance vectors, and starts "
-        "with one latent factor.",
-        "The command also writes all tables, predictions and the ordinary report, to the folder "
-        "`results`.",
-    ]
-    if quick:
-        return [
-            items,
-            "No settings were searched: models have the defaults of their class, or the settings "
-            "that `study.toml` lists. Inner folds only calibrate the scores of some models.",
+def _drawn(evidence: Evidence) -> list[str]:
+    return [model for model in NAMES if model in evidence.table.index]
+
+
+def _figures(evidence: Evidence, kind: str, folder: Path) -> tuple[list[Picture], list[str]]:
+    """Draw the figure of both models for both pages; say in words which cannot be drawn."""
+    display, caption = _KINDS[kind]
+    plans = {}
+    for model in _drawn(evidence):
+        name = f"{evidence.protocol.name}-{kind}-{'paper' if model == PAPER else 'default'}"
+        make = partial(display.from_result, evidence.result, model)
+        plans[name] = Plan(name, "", f"{NAMES[model]}: {caption}", make, wide=True)
+    pictures, left = draw(list(plans.values()))
+    for picture in pictures:
+        drawn = plans[picture.id].make().plot(theme="light")
+        drawn.save(folder / FIGURES / f"{picture.id}.png", dpi=_DPI)
+    return pictures, [f"Not drawn: {text}" for text in left]
+
+
+HEADINGS = {
+    "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "precision": "Precision",
+    "recall": "Recall", "f1": "F1", "auc": "AUC",
+}  # fmt: skip
+"""Names of the metrics as the paper spells them out."""
+
+_SPACE = "\u00a0"  # at which no line breaks
+_FEWEST_ROWS = 4  # below which a correlation of ranks says nothing
+_ORDERS = 9999  # orders drawn for the p-value of a correlation, whose s.d. is then at most .005
+
+
+def difference_table(evidence: Evidence) -> Table | None:
+    """Return the differences of our two rows from every baseline, with simultaneous intervals."""
+    wanted = [(PAPER, metric) for metric in FIRST_IN[evidence.protocol.name]] + [(DEFAULT, "auc")]
+    wanted = [pair for pair in wanted if pair[0] in evidence.table.index]
+    if not wanted or not evidence.baselines:
+        return None
+    columns = []
+    for model, metric in wanted:
+        gaps = map(gap_texts, evidence.differences(model, evidence.baselines, metric))
+        columns.append([Cell(value, small=ends) for value, ends in gaps])
+    heads = [HEADINGS[metric] + ", our default" * (model == DEFAULT) for model, metric in wanted]
+    rows = list(zip(evidence.baselines, *columns, strict=True))
+    return _table("Difference, with its interval", ["Baseline", *heads], rows)
+
+
+def _both_tables(evidence: Evidence) -> Table:
+    """Return our table beside the printed one."""
+    printed = PRINTED[evidence.protocol.name]
+    rows: list[list[Cell | str]] = []
+    for name in evidence.protocol.rows:
+        row = printed.get("BALDUR" if name == PAPER else name) if name != DEFAULT else None
+        rows.append([NAMES.get(name, name), *_cells(evidence, name, row)])
+    columns = ["Model", *HEADINGS.values(), "% features"]
+    return _table("Results, here and in the paper", columns, rows)
+
+
+def _cells(evidence: Evidence, model: str, printed: PrintedRow | None) -> list[Cell]:
+    cells = []
+    ran = model in evidence.table.index
+    ours = evidence.table.loc[model] if ran else None
+    for metric in HEADINGS:
+        text = "not run" if ours is None else _mean_sd(ours[metric], ours[f"{metric}_sd"])
+        if metric == "recall" and ours is not None and str(ours["note"]).startswith("chance"):
+            text += " *"
+        there = None if printed is None else printed.cells[metric]
+        small = (
+            ""
+            if printed is None
+            else "paper –"
+            if there is None
+            else f"paper{_SPACE}{_mean_sd(*there)}"
+        )
+        if metric == "recall" and printed is not None and printed.chance:
+            small += f"{_SPACE}*"
+        cells.append(Cell(text, small=small))
+    text = "not run"
+    if ran:
+        percent = evidence.percent(model)
+        text = _percent(float(percent.mean()), float(percent.std(ddof=1)))
+    small = "" if printed is None else f"paper {_percent(*printed.percent)}"
+    return [*cells, Cell(text, small=small)]
+
+
+def _mean_sd(mean: Any, sd: Any) -> str:
+    return f"{number(mean)}{_SPACE}±{_SPACE}{number(sd, small=True)}"
+
+
+def _percent(mean: float, sd: float) -> str:
+    return f"{_SPACE}±{_SPACE}".join(percent_texts(mean, sd)) if sd > 0 else number(mean)
+
+
+def _orders(evidence: Evidence) -> Table:
+    """Return how far the order of the rows is that of the paper, metric by metric."""
+    printed = PRINTED[evidence.protocol.name]
+    rows = []
+    for metric in HEADINGS:
+        values = evidence.table[metric].astype(float).to_dict()
+        pairs = [
+            (row.mean(metric), values[ours])
+            for name, row in printed.items()
+            for ours in [PAPER if name == "BALDUR" else name]
+            if row.cells[metric] is not None and ours in values
         ]
-    rows = [[name, _grid(grid), _fixed(name)] for name, grid in GRIDS.items()]
-    rows += [[name, "nothing", _fixed(name)] for name in FIXED if name not in GRIDS]
-    return [items, Table("Settings of the baselines", ["Model", "Searched", "Fixed"], rows)]
+        found = (float("nan"), float("nan"))
+        if len(pairs) >= _FEWEST_ROWS:
+            found = _rank_correlation(*zip(*pairs, strict=True))
+        cells = number(found[0], sign=True), p_value(found[1])
+        rows.append([HEADINGS[metric], str(len(pairs)), *cells])
+    return _table("Agreement of orders", ["Metric", "Rows", "Rank correlation", "P"], rows)
 
 
-def _grid(grid: Any) -> str:
-    return "; ".join(f"{key} = {', '.join(map(str, values))}" for key, values in grid.items())
+def _rank_correlation(printed: Sequence[float], ours: Sequence[float]) -> tuple[float, float]:
+    """Return Spearman's correlation, and its two-sided p-value by random orders of our rows."""
+    ranks = [rankdata(values) for values in (printed, ours)]
+    there, here = ((x - x.mean()) / (np.linalg.norm(x - x.mean()) or np.nan) for x in ranks)
+    rho = float(here @ there)
+    if np.isnan(rho):
+        return rho, rho
+    orders = np.random.default_rng(0).permuted(np.tile(here, (_ORDERS, 1)), axis=1)
+    as_far = np.abs(orders @ there) >= abs(rho) - 1e-12  # ties differ by rounding
+    return rho, float((1 + as_far.sum()) / (1 + _ORDERS))
 
 
-def _fixed(name: str) -> str:
-    return "; ".join(f"{key} = {value}" for key, value in FIXED.get(name, {}).items())
+def _sizes(evidence: Evidence) -> Table:
+    protocol, widths = evidence.protocol, evidence.result.data.n_features
+    people = np.bincount(evidence.result.truth.astype(int))[::-1].tolist()
+    classes = [str(c) for c in evidence.result.classes][::-1]
+    sizes = [
+        *((f"People, {c}", *n) for c, *n in zip(classes, protocol.counts, people, strict=False)),
+        *((f"Features, {v}", width, widths.get(v, 0)) for v, width in protocol.views.items()),
+    ]
+    rows = [[name, f"{paper:,}", f"{here:,}"] for name, paper, here in sizes]
+    return _table("Size of the cohort", ["", "Paper", "Here"], rows)
+
+
+def _printed_check(evidence: Evidence) -> Table:
+    """Return how precision and recall of the printed rows fit their accuracies."""
+    checked = ("precision", "recall", "accuracy", "balanced_accuracy")
+    rows: list[list[Cell | str]] = []
+    for name, row in PRINTED[evidence.protocol.name].items():
+        fit = CHECKS[evidence.protocol.name][name]
+        far = f"off by {number(fit.off_by, 3)}" if fit.off_by > 0.0 else ""
+        values = [number(row.mean(m)) for m in checked]
+        rows.append([name, *values, fit.as_printed, fit.exchanged, Cell(fit.reading, small=far)])
+    columns = (
+        "Model", "Precision", "Recall", "Accuracy", "Balanced accuracy", "Implied as printed",
+        "Implied if exchanged", "Precision and recall fit",
+    )  # fmt: skip
+    return _table("Implied: accuracy, balanced accuracy", columns, rows)
+
+
+def _settings() -> Table:
+    """Return the settings of the baselines that are searched, and those that are not."""
+    rows = []
+    for name in dict.fromkeys([*GRIDS, *FIXED]):
+        grid = [
+            f"{key} = {', '.join(map(str, values))}" for key, values in GRIDS.get(name, {}).items()
+        ]
+        fixed = [f"{key} = {value}" for key, value in FIXED.get(name, {}).items()]
+        rows.append([name, "; ".join(grid) or "nothing", "; ".join(fixed)])
+    return _table("Settings of the baselines", ["Model", "Searched", "Fixed"], rows)

@@ -23,9 +23,8 @@ from baldur.evaluation.nested import fit_all_rows
 from baldur.exceptions import BaldurError, InputError
 from baldur.report import report_study
 from baldur.report.page import check_extra, made_with
-from baldur.reproduction.document import html_of, markdown_of
 from baldur.reproduction.evidence import Evidence
-from baldur.reproduction.page import page_of
+from baldur.reproduction.page import FIGURES, html_of, markdown_of, page_of
 from baldur.reproduction.protocol import (
     PAPER,
     START_FACTORS,
@@ -35,7 +34,6 @@ from baldur.reproduction.protocol import (
     protocol_of,
     simulated_study,
 )
-from baldur.reproduction.tables import FIGURES
 from baldur.study import EvaluatedStudy, StudyCheck, evaluate_study
 from baldur.study.config import LARGEST_SEED
 
@@ -144,7 +142,7 @@ def reproduce(
         page = page_of(evidence, request, folder)
         html, markdown = folder / f"{PAGE}.html", folder / f"{PAGE}.md"
         write_atomically(html, html_of(page, made_with()).encode())
-        write_atomically(markdown, markdown_of(page, f"Made with {made_with()}.").encode())
+        write_atomically(markdown, markdown_of(page, made_with()).encode())
     return Reproduction(html, markdown, done, evidence)
 
 
