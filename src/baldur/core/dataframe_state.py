@@ -10,28 +10,27 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from baldur.core.escape import has_control
 from baldur.core.state import (
     ByName,
+    Choice,
     Each,
     Flags,
     Form,
     Integer,
     Numbers,
-    Object,
     Plain,
     Sizes,
     Text,
     Texts,
+    at,
     need,
     plain,
-    read_state,
-    stored,
-    write_state,
+    read_fields,
 )
 from baldur.exceptions import InputError
 
@@ -68,93 +67,110 @@ class _Name(Form):
 
 
 @dataclass(frozen=True)
-class _Values(Form):
-    """An array of numbers or of text, or a list of cells."""
+class _Column(Form):
+    """A column: its type (of pandas, or "number", "text" or "mixed"), and its cells.
 
-    def _form(self, value: Any) -> Form:
-        if isinstance(value, list):
-            return Each(_Name(cell=True), "rows")
-        if isinstance(value, np.ndarray) and value.dtype.kind in "UO":
-            return Texts("rows")
-        return Numbers("rows", "number", finite=False, largest=np.inf)
+    `missing` marks the cells without a value, of nullable types. `levels` is the column of the
+    categories, of which `values` are the numbers, -1 for missing.
+    """
 
-    def _write(self, value: Any) -> Any:
-        return self._form(value).write(value)
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        return self._form(value).read(value, sizes)
-
-
-@dataclass(frozen=True)
-class _Levels(Form):
-    """A column of its own length."""
-
-    def _write(self, value: Any) -> Any:
-        return write_state(value)
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        return read_state(value, _Column)
-
-
-@dataclass
-class _Column:
-    """The cells of a column, of a type of pandas or of "number", "text" or "mixed"."""
-
-    kind: ClassVar[str] = "column"
-
-    type: str = stored(Text())
-    values: Any = stored(_Values())
-    # Cells without a value, of nullable types
-    missing: np.ndarray | None = stored(Flags("rows", optional=True), default=None)
-    # Of categories, of which `values` are the numbers, -1 for missing
-    levels: _Column | None = stored(_Levels(optional=True), default=None)
-
-    def check_state(self, sizes: Sizes) -> None:
-        """Refuse values that are not of the type."""
-        self.cells()
-
-    def cells(self) -> Any:
-        """Return the values as pandas has them."""
+    def _write(self, value: pd.Series) -> Any:
         import pandas as pd
 
-        values, times = self.values, _TIMES.fullmatch(self.type)
-        if self.type == "mixed":
-            need(isinstance(values, list), "expected a list", "values")
-            made = np.empty(len(values), dtype=object)
-            for i, cell in enumerate(values):
-                made[i] = cell
+        dtype, missing, levels = value.dtype, None, None
+        kind = str(dtype)
+        if isinstance(dtype, pd.CategoricalDtype):
+            kind = "ordered category" if dtype.ordered else "category"
+            values = np.array(value.cat.codes)
+            levels = self.write(value.cat.categories.to_series())
+        elif dtype.kind in "mM":
+            # Nanoseconds or coarser since 1970, in UTC; NaT is the smallest int64.
+            if getattr(dtype, "tz", None) is not None:
+                value = value.dt.tz_convert("UTC").dt.tz_localize(None)
+            values = value.to_numpy().astype("int64")
+        elif isinstance(dtype, pd.StringDtype):
+            kind, missing = "string", value.isna().to_numpy(dtype=bool)
+            values = np.array(value.astype(object).where(~missing, "").tolist(), dtype=object)
+        elif kind in _NULLABLE:
+            missing = value.isna().to_numpy(dtype=bool)
+            values = value.array.to_numpy(_NULLABLE[kind], na_value=0)
+        else:
+            kind, values = self._plain_cells(value)
+        return {
+            "kind": "column", "type": kind, "values": values, "missing": missing, "levels": levels,
+        }  # fmt: skip
+
+    def _plain_cells(self, column: pd.Series) -> tuple[str, Any]:
+        """Return the type and the cells of numbers, of text, or of cells of any kind."""
+        if not isinstance(column.dtype, np.dtype):
+            column = column.astype(object)
+        values = column.to_numpy()
+        if values.dtype.kind in "biuf":
+            return "number", np.array(values)
+        cells = values.tolist()
+        if all(type(cell) is str for cell in cells):
+            return "text", np.array(cells, dtype=object)
+        return "mixed", _CELLS.write(cells)
+
+    def _read(self, value: Any, sizes: Sizes) -> Any:
+        import pandas as pd
+
+        column = read_fields(value, _COLUMN, sizes)
+        kind, values, missing = column["type"], column["values"], column["missing"]
+        if kind == "mixed":
+            made = np.empty(sizes.known["rows"], dtype=object)
+            with at("values"):
+                for i, cell in enumerate(_CELLS.read(values, sizes)):
+                    made[i] = cell
             return made
-        need(isinstance(values, np.ndarray), "expected an array", "values")
-        if self.type in ("text", "string"):
-            need(values.dtype.kind in "UO", "expected text", "values")
-            return self._nullable(list(values)) if self.type == "string" else values.astype(object)
-        need(values.dtype.kind not in "UO", "expected numbers", "values")
-        if self.type == "number":
-            return values
-        if self.type in _NULLABLE:
-            wanted = _NULLABLE[self.type]
+        is_text = kind in ("text", "string")
+        cells = (
+            Texts("rows") if is_text else Numbers("rows", "number", finite=False, largest=np.inf)
+        )
+        with at("values"):
+            values = cells.read(values, sizes)
+        if kind in ("text", "number"):
+            return values.astype(object) if is_text else values
+        if kind == "string" or kind in _NULLABLE:
+            wanted = _NULLABLE.get(kind, values.dtype)
             need(values.dtype == wanted, f"expected {wanted}", "values")
-            return self._nullable(values)
+            need(missing is not None, "expected truth values", "missing")
+            nullable: Any = pd.array(list(values) if is_text else values, dtype=kind)
+            nullable[missing] = pd.NA
+            return nullable
         need(values.dtype.kind in "iu", "expected whole numbers", "values")
-        if self.type in ("category", "ordered category"):
-            need(self.levels is not None, "expected a column", "levels")
-            levels = pd.Index(self.levels.cells() if self.levels else [])
-            sound = levels.is_unique and not levels.hasnans
-            need(sound, "expected no category twice", "levels")
+        if kind in ("category", "ordered category"):
+            with at("levels"):
+                levels = pd.Index(_Column().read(column["levels"], Sizes()))
+            need(levels.is_unique and not levels.hasnans, "expected no category twice", "levels")
             inside = ((values >= -1) & (values < len(levels))).all()
             need(inside, f"expected numbers from -1 to {len(levels) - 1}", "values")
-            ordered = self.type == "ordered category"
+            ordered = kind == "ordered category"
             return pd.Categorical.from_codes(values, categories=levels, ordered=ordered)
+        times = _TIMES.fullmatch(kind)
         need(times, "a type that is not known", "type")
         return _times(values.astype("int64"), *times.groups() if times else ())
 
-    def _nullable(self, values: Any) -> Any:
-        import pandas as pd
 
-        need(self.missing is not None, "expected truth values", "missing")
-        made: Any = pd.array(values, dtype=self.type)
-        made[self.missing] = pd.NA
-        return made
+_CELLS = Each(_Name(cell=True), "rows")
+_NUMBERS = Numbers("rows", "number", finite=False, largest=np.inf)
+_COLUMN: dict[str, Form] = {
+    "kind": Choice(("column",)),
+    "type": Text(),
+    "values": Plain(),
+    "missing": Flags("rows", optional=True),
+    "levels": Plain(),
+}
+_FRAME: dict[str, Form] = {
+    "kind": Choice(("table",)),
+    # Without a column or an index there is nothing that would show how many rows there are.
+    "rows": Integer(0, 2**31, "rows"),
+    "columns": Each(_Name(), "columns"),
+    "data": Each(_Column(), "columns"),
+    "index": _Column(optional=True),
+    "index_name": _Name(),
+    "attrs": ByName(Plain()),
+}
 
 
 def _times(counts: np.ndarray, kind: str, unit: str, zone: str | None) -> Any:
@@ -173,50 +189,6 @@ def _times(counts: np.ndarray, kind: str, unit: str, zone: str | None) -> Any:
         need(False, f"a time zone that is not known ({name})", "type")
 
 
-def _column(column: pd.Series) -> _Column:
-    """Return a column in the form that it is stored in."""
-    import pandas as pd
-
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        name = "ordered category" if dtype.ordered else "category"
-        levels = _column(column.cat.categories.to_series())
-        return _Column(name, np.array(column.cat.codes), levels=levels)
-    if dtype.kind in "mM":
-        zone = getattr(dtype, "tz", None)
-        # Nanoseconds or coarser since 1970, in UTC; NaT is the smallest int64.
-        local = column if zone is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
-        return _Column(str(dtype), local.to_numpy().astype("int64"))
-    if isinstance(dtype, pd.api.extensions.ExtensionDtype):
-        missing = column.isna().to_numpy(dtype=bool)
-        if isinstance(dtype, pd.StringDtype):
-            texts = column.astype(object).where(~missing, "").tolist()
-            return _Column("string", np.array(texts, dtype=object), missing)
-        if str(dtype) in _NULLABLE:
-            values = column.array.to_numpy(_NULLABLE[str(dtype)], na_value=0)
-            return _Column(str(dtype), values, missing)
-        column = column.astype(object)
-    values = column.to_numpy()
-    if values.dtype.kind in "biuf":
-        return _Column("number", np.array(values))
-    cells = values.tolist()
-    if all(type(cell) is str for cell in cells):
-        return _Column("text", np.array(cells, dtype=object))
-    return _Column("mixed", cells)
-
-
-@dataclass
-class _Frame:
-    kind: ClassVar[str] = "table"
-    # Without a column or an index there is nothing that would show how many rows there are.
-    rows: int = stored(Integer(0, 2**31, name="rows"))
-    columns: list[Any] = stored(Each(_Name(), "columns"))
-    data: list[Any] = stored(Each(Object((_Column,)), "columns"))
-    index: Any = stored(Object((_Column,), optional=True))
-    index_name: Any = stored(_Name())
-    attrs: Any = stored(ByName(Plain()))
-
-
 def dataframe_state(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the state of a DataFrame; `read_dataframe` reads it."""
     import pandas as pd
@@ -225,25 +197,29 @@ def dataframe_state(frame: pd.DataFrame) -> dict[str, Any]:
     if isinstance(index, pd.MultiIndex) or isinstance(frame.columns, pd.MultiIndex):
         raise InputError("A table cannot be saved with an index of several levels; reset it first.")
     counted = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(frame)))
-    columns = [_column(frame.iloc[:, i]) for i in range(frame.shape[1])]
-    kept = None if counted else _column(index.to_series())
-    return write_state(
-        _Frame(len(frame), list(frame.columns), columns, kept, index.name, frame.attrs)
-    )
+    values = {
+        "kind": "table",
+        "rows": len(frame),
+        "columns": list(frame.columns),
+        "data": [frame.iloc[:, i] for i in range(frame.shape[1])],
+        "index": None if counted else index.to_series(),
+        "index_name": index.name,
+        "attrs": frame.attrs,
+    }
+    return {name: _FRAME[name].write(value) for name, value in values.items()}
 
 
 def read_dataframe(state: Any) -> pd.DataFrame:
     """Return a DataFrame from the state that `dataframe_state` returned."""
     import pandas as pd
 
-    held: _Frame = read_state(state, _Frame)
-    cells = {i: column.cells() for i, column in enumerate(held.data)}
-    frame = pd.DataFrame(cells, index=pd.RangeIndex(held.rows))
-    frame.columns = pd.Index(held.columns, dtype=None if held.columns else object)
-    if held.index is not None:
-        frame.index = pd.Index(held.index.cells())
-    frame.index.name = held.index_name
-    frame.attrs.update(held.attrs)
+    fields = read_fields(state, _FRAME, Sizes())
+    frame = pd.DataFrame(dict(enumerate(fields["data"])), index=pd.RangeIndex(fields["rows"]))
+    frame.columns = pd.Index(fields["columns"], dtype=None if fields["columns"] else object)
+    if fields["index"] is not None:
+        frame.index = pd.Index(fields["index"])
+    frame.index.name = fields["index_name"]
+    frame.attrs.update(fields["attrs"])
     return frame
 
 
