@@ -8,12 +8,13 @@ from numpy.testing import assert_allclose
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.core.state import Sizes, read_state, write_state
-from baldur.inference.predictor import Predictor, SharedFactors, WeightGaussian
-from baldur.inference.shared_factors import (
+from baldur.inference.fit import ranks_to_score, select_rank
+from baldur.inference.predictor import (
+    Predictor,
+    SharedFactors,
+    WeightGaussian,
     principal_directions,
     rank_moments,
-    ranks_to_score,
-    select_rank,
     share_factors,
 )
 from model.problems import make_views
