@@ -20,12 +20,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from baldur.baselines.blocks import Block, split_columns
 from baldur.core.parameters import Constraint, check_parameters
 from baldur.core.types import Array
-from baldur.estimators.targets import check_answer
+from baldur.estimators.base import check_answer
 from baldur.exceptions import InputError
 from baldur.preparation import preparation_for
 from baldur.views.estimator_input import open_views
-from baldur.views.labels import match_labels
 from baldur.views.prepared_view import PreparedView
+from baldur.views.validate import match_labels
 
 Masks = dict[str, NDArray[np.bool_]]
 

@@ -5,9 +5,9 @@ estimator checks its parameters, turns targets into outputs, has its `Preparatio
 fitted, and stores the predictor. Out go fitted attributes in the units of the input, predictions
 with their uncertainty, tables that explain them, and model files, cards and reports.
 
-- `classifier` and `regressor`: the two estimators; `base`: what they share; `parameters`: what each
-  argument must be; `targets`: labels and outcomes to outputs, and moments back to predictions.
-- `default_fit`: the default posterior with the names of features, and its submodels.
+- `classifier` and `regressor`: the two estimators, with their targets; `base`: what they share.
+- `default_fit`: what each argument must be, the default posterior with the names of features, and
+  its submodels.
 - `explain` and `summary`: tables of contributions and of the features that were selected.
 
 It may import `views`, `preparation`, `model` and `inference`. None of these imports it. The paper's

@@ -6,6 +6,7 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,24 +19,23 @@ from sklearn.utils.validation import check_is_fitted
 from baldur.core.parameters import Constraint, check_parameters
 from baldur.core.types import Array, Mask
 from baldur.estimators.default_fit import (
+    CONSTRAINTS,
     DefaultFit,
     FittedPosterior,
     Reporter,
     Training,
     fit_submodels,
-    prepared_names,
 )
 from baldur.estimators.explain import contributions
-from baldur.estimators.parameters import CONSTRAINTS
-from baldur.estimators.summary import Summary, output_names, results_html, summarise, views_used
+from baldur.estimators.summary import Summary, results_html, summarise, views_used
 from baldur.exceptions import InputError, NotConvergedWarning
 from baldur.inference.predictive import Task
 from baldur.inference.selection import CONFIDENT
 from baldur.preparation import preparation_for
 from baldur.views.container import MultiView
 from baldur.views.estimator_input import input_columns, open_views
-from baldur.views.labels import check_groups, match_labels, positive_weights
 from baldur.views.prepared_view import PreparedView
+from baldur.views.validate import check_groups, match_labels, positive_weights
 
 
 class OnnxModel(bytes):
@@ -45,30 +45,7 @@ class OnnxModel(bytes):
         return f"<OnnxModel of {len(self):,} bytes; to_onnx(path) writes it to a file>"
 
 
-class SaveMixin:
-    """The method `save`, for every estimator that `baldur.save` accepts."""
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the fitted model into a folder; `baldur.load` reads it.
-
-        Parameters
-        ----------
-        path : str or Path
-            The folder.
-        overwrite : bool, default=False
-            Replace a model folder that is there; nothing else is ever replaced.
-
-        Returns
-        -------
-        Path
-            The folder.
-        """
-        from baldur.saving import save
-
-        return save(self, path, overwrite=overwrite)
-
-
-class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
+class BaldurBase(TransformerMixin, BaseEstimator):
     """Parameters, preparation, fitted attributes and the methods that every estimator has.
 
     `ClassifierBase` and `RegressorBase` add the targets and the predictions of their task; the
@@ -89,9 +66,9 @@ class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
     # -- fitting ---------------------------------------------------------------------------
 
     @property
-    @abstractmethod
-    def _targets(self) -> Any:
-        """The task object, which turns moments into predictions; see `estimators.targets`."""
+    def _units(self) -> tuple[Array, Array]:
+        """Centre and spread of the outputs, each (C,): 0 and 1 where they are not standardised."""
+        return np.zeros(1), np.ones(1)
 
     @abstractmethod
     def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
@@ -111,7 +88,10 @@ class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
         training = self._open_training(X, y, sample_weight, groups)
         views = self._prepare_training(training)
         fitted = self._fit_posterior(views, training)
-        self._set_attributes(fitted)
+        self._set_predictor(fitted.predictor, fitted.selected)
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
+        self.n_iter_ = len(self.history_)
         for text, category in [*self._convergence_warning(), *fitted.warnings]:
             warnings.warn(f"{type(self).__name__} {text}", category, stacklevel=3)
         return self
@@ -144,21 +124,9 @@ class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
 
     def _fit_posterior(self, views: list[PreparedView], training: Training) -> FittedPosterior:
         """Fit the posterior of prepared views with the parameters of the estimator."""
-        names = prepared_names(self.feature_names_, self.preparation_)
         parameters = self.get_params(deep=False)
         with Reporter(self.verbose, type(self).__name__) as reporter:
-            return fit_submodels(
-                views, training, self.preparation_, names, parameters, reporter.watch
-            )
-
-    def _set_attributes(self, fitted: FittedPosterior) -> None:
-        """Store the record of the fit, and the predictor."""
-        self.history_ = fitted.history
-        self.n_iter_ = len(fitted.history)
-        self.converged_ = fitted.converged
-        self._set_predictor(fitted.predictor, fitted.selected)
-        for name, value in fitted.attributes.items():
-            setattr(self, name, value)
+            return fit_submodels(views, training, self.preparation_, parameters, reporter.watch)
 
     def _set_predictor(self, predictor: Any, masks: list[Mask]) -> None:
         """Store a predictor and set the attributes that follow from it, in units of the input.
@@ -178,7 +146,7 @@ class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
         """Set weights and intercepts, per unit of the input and per standard deviation."""
         prep = self.preparation_
         coefs, stds, intercept = predictor.coefficients()
-        center, spread = self._targets.units
+        center, spread = self._units
         scale = spread[:, None]
         shift, self.coef_, self.coef_std_ = np.zeros(len(intercept)), {}, {}
         self.coef_scaled_, self.coef_scaled_std_ = {}, {}
@@ -328,19 +296,7 @@ class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         mv = open_views(self, X, reset=False)
         views = self._prepare(mv)
-        names, columns = self.view_names_, self.preparation_.columns_
-        return contributions(
-            views,
-            names,
-            prepared_names(self.feature_names_, self.preparation_),
-            [self.coef_scaled_[name][:, columns[name]] for name in names],
-            [self.coef_scaled_std_[name][:, columns[name]] for name in names],
-            self.intercept_scaled_,
-            output_names(self),
-            list(mv.sample_ids),
-            self._log_odds(views),
-            most,
-        )
+        return contributions(self, views, list(mv.sample_ids), self._log_odds(views), most)
 
     def views_used(self, X: Any) -> pd.DataFrame:
         """Return which views the prediction of each sample uses.
@@ -425,6 +381,25 @@ class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
             for name in self.view_names_
         ]
         return np.asarray(np.sum(parts, axis=0))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fitted model into a folder; `baldur.load` reads it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        overwrite : bool, default=False
+            Replace a model folder that is there; nothing else is ever replaced.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
+        from baldur.saving import save
+
+        return save(self, path, overwrite=overwrite)
 
     def card(self, path: str | Path | None = None, **words: Any) -> Any:
         """Return the printable model: what it is, its formula, and scorers in three languages.
@@ -519,7 +494,7 @@ class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
         threshold=1e-12)`` passes the selected columns on.
         """
         check_is_fitted(self)
-        spread = self._targets.units[1][:, None]
+        spread = self._units[1][:, None]
         strength = {
             name: np.abs(self.coef_scaled_[name] / spread).sum(axis=0) for name in self.view_names_
         }
@@ -552,3 +527,21 @@ class BaldurBase(SaveMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_predictor")
+
+
+def check_level(level: Any) -> None:
+    """Refuse a level of an interval that is not a probability."""
+    if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
+        raise InputError(f"level must be a probability between 0 and 1, but got {level!r}.")
+
+
+def check_answer(values: Array, what: str, limits: tuple[float, float] | None = None) -> Array:
+    """Return the predictions; refuse values that are not finite or outside their range."""
+    low, high = limits or (-np.inf, np.inf)
+    # Far above rounding and far below any difference that matters.
+    if not np.isfinite(values).all() or (values < low - 1e-6).any() or (values > high + 1e-6).any():
+        raise InputError(
+            f"The {what} are not finite, or outside of their range. Look for absurd numbers in "
+            "these samples; a model from somebody else may be damaged or forged."
+        )
+    return values if limits is None else np.clip(values, low, high)

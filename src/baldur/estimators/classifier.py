@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
 
 from baldur.core.types import Array
-from baldur.estimators.base import BaldurBase
+from baldur.estimators.base import BaldurBase, check_answer, check_level
 from baldur.estimators.default_fit import Training
-from baldur.estimators.targets import (
-    ClassificationTargets,
-    check_level,
-    class_weights,
-    log_odds,
-    read_labels,
-)
+from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
-from baldur.inference.predictive import Task
-from baldur.views.labels import positive_weights
+from baldur.inference.predictive import Task, probabilities, probability_interval
 from baldur.views.prepared_view import PreparedView
+from baldur.views.validate import positive_weights, some, validate_labels, without_mask
 
 
 class ClassifierBase(ClassifierMixin, BaldurBase):
@@ -34,18 +31,31 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
     _row_noise: Array | None = None
     """Variance of the linear predictor that is specific to each sample, (C,), if there is one."""
 
-    @property
-    def _targets(self) -> ClassificationTargets:
-        check_is_fitted(self)
-        return ClassificationTargets(self._task, self.classes_, self._row_noise)
-
     def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
         return read_labels(y, n)
 
     def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
-        targets, T, self.class_count_ = ClassificationTargets.encode(y)
-        self._task, self.classes_ = targets.task, targets.classes
-        return T, self._task, y
+        if y.ndim == 2:
+            flat = np.flatnonzero((y == y[0]).all(axis=0))
+            if flat.size:
+                raise InputError(
+                    f"y: every label needs both values, but column {flat[0]} is constant. Leave it "
+                    "out."
+                )
+            self._task, self.classes_ = "multilabel", np.arange(y.shape[1])
+            self.class_count_ = np.asarray(y).astype(bool).sum(axis=0)
+            return y.astype(float), self._task, y
+        classes, codes, count = np.unique(y, return_inverse=True, return_counts=True)
+        if len(classes) < 2:
+            raise InputError(
+                "y: expected at least two classes among the samples with positive weight, but "
+                "got one class."
+            )
+        self._task = "binary" if len(classes) == 2 else "multiclass"
+        self.classes_, self.class_count_ = classes, count
+        if self._task == "binary":
+            return codes[:, None].astype(float), self._task, y
+        return np.eye(len(classes))[codes], self._task, y
 
     def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
         """Return the samples with positive weight, class weights included, and their outputs."""
@@ -57,11 +67,11 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         weight = positive_weights(training.weight * by_class, len(training.mv), what)
         return training._replace(weight=weight)
 
-    def _output_probability(self, X: Any) -> Array:
-        return self._probability_of(self._open_new(X))
-
-    def _probability_of(self, views: list[PreparedView]) -> Array:
-        return self._targets.output_probabilities(*self._predictor.moments(views))
+    def _output_probability(self, views: list[PreparedView]) -> Array:
+        """Return P(output = 1) of samples, (n, C)."""
+        mean, var = self._predictor.moments(views)
+        p = probabilities(mean, var, self._task)
+        return check_answer(p, "probabilities", (0.0, 1.0))
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities, uncertainty of the weights integrated out.
@@ -76,7 +86,8 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         ndarray of shape (n_samples, n_classes)
             For multi-label targets, P(label) for each label.
         """
-        return self._targets.class_probabilities(self._output_probability(X))
+        p = self._output_probability(self._open_new(X))
+        return np.column_stack([1.0 - p[:, 0], p[:, 0]]) if self._task == "binary" else p
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
         """Return an interval for each class probability.
@@ -100,7 +111,10 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         """
         check_level(level)
         mean, var = self.predictor.moments(self._open_new(X))
-        return self._targets.interval(mean, var, level)
+        low, high = probability_interval(mean, var, self._task, level, self._row_noise)
+        if self._task == "binary":
+            return np.hstack([1.0 - high, low]), np.hstack([1.0 - low, high])
+        return low, high
 
     def decision_function(self, X: Any) -> Array:
         """Return the log odds of the predicted probabilities.
@@ -117,11 +131,13 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         -------
         ndarray of shape (n_samples,), or (n_samples, n_classes) for more than two classes
         """
-        odds = log_odds(self._output_probability(X))
+        odds = self._log_odds(self._open_new(X))
         return odds[:, 0] if self._task == "binary" else odds
 
     def _log_odds(self, views: list[PreparedView]) -> Array:
-        return log_odds(self._probability_of(views))
+        # Finite for probabilities that were rounded to 0 or 1.
+        p = np.clip(self._output_probability(views), 1e-15, 1.0 - 1e-15)
+        return np.asarray(np.log(p) - np.log1p(-p))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each sample.
@@ -135,7 +151,11 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         -------
         ndarray of shape (n_samples,), or (n_samples, n_labels) for multi-label targets
         """
-        return self._targets.decide(self._output_probability(X))
+        p = self._output_probability(self._open_new(X))
+        if self._task == "multilabel":
+            return (p > 0.5).astype(int)
+        codes = (p[:, 0] > 0.5).astype(int) if self._task == "binary" else p.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -396,3 +416,61 @@ class BaldurClassifier(ClassifierBase):
         2
         """
         return self._submodel(n_features, budget)
+
+
+def read_labels(y: Any, n: int) -> NDArray[Any]:
+    """Return class labels (n,), or a 0/1 matrix of labels (n, n_labels); refuse anything else."""
+    y = without_mask(y)
+    try:
+        given = None if y is None else np.asarray(y)
+    except ValueError as error:
+        raise InputError(
+            f"y: expected one label, or one row of labels, per sample, but got rows of unequal "
+            f"length ({error})."
+        ) from error
+    if given is not None and given.ndim == 2 and given.shape[1] != 1:
+        labels = given
+        if len(labels) != n:
+            raise InputError(f"y: expected {n} rows of labels, but got {len(labels)}.")
+        if not labels.shape[1]:
+            raise InputError("y: expected at least one column of labels, but got none.")
+        if type_of_target(labels) != "multilabel-indicator":
+            raise InputError(
+                "y: a 2-D target must be a 0/1 matrix, one column per label, but got "
+                f"{type_of_target(labels)}. Give one column of class labels instead."
+            )
+        return labels
+    if given is not None and given.ndim == 2:
+        given = column_or_1d(given, warn=True)
+    labels = validate_labels(given, n)
+    check_classification_targets(labels)
+    return labels
+
+
+def class_weights(given: Any, classes: NDArray[Any], labels: NDArray[Any]) -> Array | None:
+    """Return the weight of each sample's class, None without class weights."""
+    if given is None:
+        return None
+    if labels.ndim == 2:
+        raise InputError(
+            "class_weight: a multi-label target has no classes of samples that could be "
+            "weighted. Leave class_weight=None, and give sample_weight to fit if some samples "
+            "are to count more."
+        )
+    try:
+        found = compute_class_weight(given, classes=classes, y=labels)
+        by_class = np.asarray(found, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            'class_weight must be None, "balanced" or a dictionary from class to number, for '
+            f"the classes {some(classes.tolist())}, but got {given!r} "
+            f"({error})."
+        ) from error
+    wrong = ~(np.isfinite(by_class) & (by_class > 0))
+    if wrong.any():
+        raise InputError(
+            "class_weight must be positive and finite, but "
+            f"{some(classes[wrong].tolist())} has {by_class[wrong][0]}. Leave the "
+            "samples of a class out of fit if it is not to count."
+        )
+    return by_class[np.searchsorted(classes, labels)]

@@ -18,96 +18,74 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.types import Array
-from baldur.estimators.summary import INTERVAL
+from baldur.estimators.summary import INTERVAL, output_names
 from baldur.views.prepared_view import PreparedView
 
 AVERAGE, OTHERS, UNCERTAINTY = "(average person)", "(other features)", "(uncertainty)"
 
 
 def contributions(
+    model: Any,
     views: Sequence[PreparedView],
-    view_names: Sequence[str],
-    feature_names: dict[str, Any],
-    coef: Sequence[Array],
-    coef_std: Sequence[Array],
-    intercept: Array,
-    outputs: Sequence[str],
     samples: Sequence[Any],
     total: Array | None,
     most: int,
 ) -> pd.DataFrame:
     """Return one row per sample, output and term.
 
-    Shapes: coef, coef_std (C, D_m), intercept (C,), total (n, C).
+    `total` are the log odds of the predictions, or None where there are none.
+
+    Shapes: total (n, C).
     """
-    n = views[0].shape[0]
-    parts = []
+    n, outputs = len(samples), output_names(model)
+    labels = np.asarray(samples, dtype=object)
+    intercept = model.intercept_scaled_
     eta = np.tile(intercept, (n, 1))
-    for view, name, w, std in zip(views, view_names, coef, coef_std, strict=True):
+    parts: list[pd.DataFrame] = []
+
+    def add(c: int, view: str, features: Any, values: Array, spread: Any = np.nan) -> None:
+        """Add the terms (n, L) of one output."""
+        row = np.repeat(np.arange(n), len(features))
+        columns = {
+            "row": row,
+            "place": c,
+            "sample": labels[row],
+            "output": outputs[c],
+            "view": view,
+            "feature": np.tile(features, n),
+            "contribution": values.ravel(),
+            "lower": (values - spread).ravel(),
+            "upper": (values + spread).ravel(),
+        }
+        parts.append(pd.DataFrame(columns))
+
+    for view, name in zip(views, model.view_names_, strict=True):
+        columns = model.preparation_.columns_[name]
+        names = np.asarray(model.feature_names_[name])[columns]
+        w, std = model.coef_scaled_[name][:, columns], model.coef_scaled_std_[name][:, columns]
         used = np.flatnonzero(w.any(axis=0) | std.any(axis=0))
         if not used.size:
             continue
         strength = np.abs(w[:, used]).max(axis=0)
         listed = np.sort(used[np.argsort(-strength, kind="stable")[:most]])
         X = view.columns(listed)
-        names = np.asarray(feature_names[name])[listed].astype(str)
         rest = w.copy()
         rest[:, listed] = 0.0
         others = view.apply(rest.T) if len(listed) < len(used) else None
-        for c, output in enumerate(outputs):
+        for c in range(len(outputs)):
             each = X * w[c, listed]
-            spread = INTERVAL * np.abs(X) * std[c, listed]
             eta[:, c] += each.sum(axis=1)
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "sample": np.repeat(np.asarray(samples, dtype=object), len(listed)),
-                        "output": output,
-                        "view": name,
-                        "feature": np.tile(names, n),
-                        "contribution": each.ravel(),
-                        "lower": (each - spread).ravel(),
-                        "upper": (each + spread).ravel(),
-                    }
-                )
-            )
+            spread = INTERVAL * np.abs(X) * std[c, listed]
+            add(c, name, names[listed].astype(str), each, spread)
             if others is not None:
                 eta[:, c] += others[:, c]
-                parts.append(_rows(samples, output, name, OTHERS, others[:, c]))
-    for c, output in enumerate(outputs):
-        parts.append(_rows(samples, output, "", AVERAGE, np.full(n, intercept[c])))
+                add(c, name, [OTHERS], others[:, [c]])
+    for c in range(len(outputs)):
+        add(c, "", [AVERAGE], np.full((n, 1), intercept[c]))
         if total is not None:
-            parts.append(_rows(samples, output, "", UNCERTAINTY, total[:, c] - eta[:, c]))
+            add(c, "", [UNCERTAINTY], total[:, [c]] - eta[:, [c]])
     table = pd.concat(parts, ignore_index=True)
-    wide = pd.MultiIndex.from_product([list(samples), list(outputs)])
-    linear = pd.Series(eta.ravel(), index=wide)
-    keys = pd.MultiIndex.from_arrays([table["sample"], table["output"]])
-    table["linear_predictor"] = linear.reindex(keys).to_numpy() if wide.is_unique else np.nan
-    position = pd.Series(np.arange(n), index=pd.Index(list(samples), dtype=object))
-    if position.index.is_unique:
-        rank = {output: c for c, output in enumerate(outputs)}
-        order = np.lexsort(
-            (
-                -np.abs(table["contribution"].to_numpy()),
-                table["output"].map(rank).to_numpy(),
-                position.reindex(table["sample"]).to_numpy(),
-            )
-        )
-        table = table.iloc[order].reset_index(drop=True)
-    return table
-
-
-def _rows(
-    samples: Sequence[Any], output: str, view: str, feature: str, values: Array
-) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "sample": np.asarray(samples, dtype=object),
-            "output": output,
-            "view": view,
-            "feature": feature,
-            "contribution": values,
-            "lower": np.nan,
-            "upper": np.nan,
-        }
-    )
+    row, place = table.pop("row").to_numpy(), table.pop("place").to_numpy()
+    table["linear_predictor"] = eta[row, place]
+    order = np.lexsort((-np.abs(table["contribution"].to_numpy()), place, row))
+    return table.iloc[order].reset_index(drop=True)

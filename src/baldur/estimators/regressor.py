@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.core.types import Array, Mask
-from baldur.estimators.base import BaldurBase
-from baldur.estimators.targets import (
-    RegressionTargets,
-    check_answer,
-    check_level,
-    read_outcomes,
-)
+from baldur.estimators.base import BaldurBase, check_answer, check_level
+from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
-from baldur.inference.predictive import Task
+from baldur.inference.predictive import Task, tails
+from baldur.preparation.column_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
+from baldur.views.validate import without_mask
 
 
 class RegressorBase(RegressorMixin, BaldurBase):
@@ -28,26 +26,28 @@ class RegressorBase(RegressorMixin, BaldurBase):
     noise_std_: Array
     _center: Array
     _spread: Array
-    _one_output: bool
+    _one_output: bool  # whether outcomes were given as one column without a second axis
 
     @property
-    def _targets(self) -> RegressionTargets:
-        check_is_fitted(self)
-        return RegressionTargets(self._center, self._spread, self._one_output)
+    def _units(self) -> tuple[Array, Array]:
+        return np.asarray(self._center), np.asarray(self._spread)
 
     def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
         return read_outcomes(y, n)
 
     def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
-        targets, T = RegressionTargets.encode(y, weight)
-        self._center, self._spread = targets.units
-        self._one_output = targets.one_output
+        self._one_output = y.ndim == 1
+        Y = y[:, None] if self._one_output else y
+        self._center, spread = _centre_and_spread(Y, weight)
+        self._spread = np.where(spread > 0, spread, 1.0)
+        T = np.where(spread > 0, (Y - self._center) / self._spread, 0.0)
         return T, "regression", T
 
     @property
     def output_units(self) -> tuple[Array, Array]:
         """Mean and standard deviation of each outcome, by which outputs are standardised."""
-        return self._targets.units
+        check_is_fitted(self)
+        return self._units
 
     def _set_predictor(self, predictor: Any, masks: list[Mask]) -> None:
         super()._set_predictor(predictor, masks)
@@ -69,11 +69,10 @@ class RegressorBase(RegressorMixin, BaldurBase):
         std : ndarray of the same shape
             Only with ``return_std=True``.
         """
-        targets = self._targets
-        mean, std = targets.predictive(*self._moments(X), self.noise_std_)
+        mean, std = self._predictive(X)
         check_answer(mean, "predictions")
         check_answer(std, "standard deviations")
-        mean, std = targets.shaped(mean), targets.shaped(std)
+        mean, std = self._shaped(mean), self._shaped(std)
         return (mean, std) if return_std else mean
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
@@ -91,12 +90,20 @@ class RegressorBase(RegressorMixin, BaldurBase):
         lower, upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
         check_level(level)
-        return self._targets.interval(*self._moments(X), self.noise_std_, level)
+        center, std = self._predictive(X)
+        low, high = (self._shaped(center + ndtri(p) * std) for p in tails(level))
+        return low, high
 
-    def _moments(self, X: Any) -> tuple[Array, Array]:
+    def _predictive(self, X: Any) -> tuple[Array, Array]:
+        """Return mean and standard deviation of new observations in their own units, (n, C)."""
         views = self._open_new(X)
         mean, var = self.predictor.moments(views)
-        return mean, var
+        std = np.hypot(np.sqrt(var) * self._spread, self.noise_std_)
+        return mean * self._spread + self._center, std
+
+    def _shaped(self, values: Array) -> Array:
+        """Return values (n, C) in the shape of the outcomes passed to fit."""
+        return values[:, 0] if self._one_output else values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -245,3 +252,53 @@ class BaldurRegressor(RegressorBase):
             A fitted estimator; see `BaldurClassifier.submodel`.
         """
         return self._submodel(n_features, budget)
+
+
+def read_outcomes(y: Any, n: int) -> Array:
+    """Return finite outcomes, (n,) or (n, n_outputs); refuse anything else."""
+    if y is None:
+        raise InputError("BaldurRegressor requires y to be passed, but the target y is None.")
+    y = without_mask(y)
+    try:
+        if np.asarray(y).dtype.kind in "cmM":  # complex numbers, durations and dates
+            raise TypeError
+        Y = np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(
+            "y: expected numbers, but got values that cannot be read as such. Use "
+            "BaldurClassifier for class labels."
+        ) from None
+    if Y.ndim not in (1, 2) or len(Y) != n:
+        raise InputError(
+            f"y: expected {n} outcomes, one row per sample, but got shape {np.shape(y)}."
+        )
+    if Y.ndim == 2 and not Y.shape[1]:
+        raise InputError("y: expected at least one column of outcomes, but got none.")
+    if not np.isfinite(Y).all():
+        raise InputError(
+            "y: outcomes must be finite, but Input contains NaN or infinity. Leave these samples "
+            "out, or correct their outcomes."
+        )
+    return Y
+
+
+def _centre_and_spread(Y: Array, weight: Array) -> tuple[Array, Array]:
+    """Return mean and standard deviation of each outcome; 0 where values differ only by rounding.
+
+    Shapes: Y (n_samples, n_outputs), weight (n_samples,).
+    """
+    low, high = Y.min(axis=0), Y.max(axis=0)
+    flat = same_but_rounding(low, high)
+    middle = low / 2 + high / 2  # taken off first, so that a large offset costs no digits
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = middle + np.average(Y - middle, axis=0, weights=weight)
+        spread = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=weight))
+    usable = (spread >= SMALLEST_SPREAD) & (spread <= LARGEST_SPREAD)
+    odd = np.flatnonzero(~usable & ~flat)
+    if odd.size:
+        raise InputError(
+            f"y: the standard deviation of an outcome must be between {SMALLEST_SPREAD:g} and "
+            f"{LARGEST_SPREAD:g}, but column {odd[0]} lies between {low[odd[0]]:.3g} and "
+            f"{high[odd[0]]:.3g}. Give it in another unit."
+        )
+    return np.where(flat, middle, centre), np.where(flat, 0.0, spread)

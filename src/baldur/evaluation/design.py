@@ -19,8 +19,7 @@ from baldur.preparation import Preparation
 from baldur.preparation.categories import feature_counts
 from baldur.preparation.covariates import sample_column
 from baldur.views import MultiView, as_multiview
-from baldur.views.labels import match_labels
-from baldur.views.validate import some
+from baldur.views.validate import match_labels, some
 
 _WORDS: Mapping[str, int] = {
     "0": 0, "0.0": 0, "no": 0, "n": 0, "false": 0,

@@ -17,9 +17,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from baldur.baselines import BASELINES, Entry
+from baldur.estimators.base import check_answer
 from baldur.estimators.classifier import BaldurClassifier, ClassifierBase
 from baldur.estimators.regressor import BaldurRegressor
-from baldur.estimators.targets import check_answer
 from baldur.exceptions import InputError
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
 from baldur.preparation import Preparation, preparation_for

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from baldur.core.parameters import Constraint, is_number, is_one_of
-from baldur.estimators import parameters
 from baldur.estimators.classifier import ClassifierBase
+from baldur.estimators.default_fit import CONSTRAINTS as DEFAULT_CONSTRAINTS
 from baldur.estimators.default_fit import FittedPosterior, Reporter, Training
 from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError, NoSignalWarning
@@ -30,7 +30,7 @@ def _spaces(space: Any) -> list[Any]:
 
 CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
     {
-        **parameters.CONSTRAINTS,
+        **DEFAULT_CONSTRAINTS,
         "tol": Constraint(lambda v: isinstance(v, Real) and float(v) > 0, "a positive number"),
         "sparsity": Constraint(
             lambda v: is_number(v, 1e-6),
@@ -88,6 +88,8 @@ def fit_paper(
     attributes: dict[str, Any] = {
         "elbo_": float(result.elbo),
         "relevance_vectors_": dict(zip(names, result.relevance, strict=True)),
+        "history_": list(result.history),
+        "converged_": bool(result.converged),
     }
     if not regression:
         attributes["_row_noise"] = predictor.noise
@@ -101,8 +103,6 @@ def fit_paper(
     return FittedPosterior(
         predictor,
         [np.asarray(mask) for mask in result.features],
-        list(result.history),
-        bool(result.converged),
         attributes,
         [] if predictor.V.shape[1] else [(text, NoSignalWarning)],
     )

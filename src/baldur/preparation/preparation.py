@@ -37,10 +37,9 @@ from baldur.preparation.steps import (
     missing_and_new,
 )
 from baldur.views.container import MultiView
-from baldur.views.labels import positive_weights
 from baldur.views.prepared_view import PreparedView
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES
-from baldur.views.validate import rename_hint
+from baldur.views.validate import positive_weights, rename_hint
 
 STEPS: dict[str, type[Step]] = {
     step.__name__: step for step in (CategoryEncoder, VariantFilter, VoxelMask, SiteHarmoniser)

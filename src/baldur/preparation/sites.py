@@ -37,7 +37,7 @@ from baldur.preparation.site_effects import (
 )
 from baldur.preparation.steps import Step, chosen_views
 from baldur.views import MultiView, View
-from baldur.views.sources import RowMapSource, Source
+from baldur.views.sources import Source, SubsetSource
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
 
 NEW_SITES = ("pooled", "own")
@@ -206,7 +206,7 @@ class SiteHarmoniser(Step):
             elif view.rows is None:
                 matrices[name] = view.source
             else:
-                matrices[name] = RowMapSource(view.source, view.rows)
+                matrices[name] = SubsetSource(view.source, view.rows)
         views = {name: X.view(name) for name in X.view_names}
         return MultiView(
             matrices,
