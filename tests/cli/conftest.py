@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 
 from baldur.cli import main
 from baldur.datasets import make_multiview
 from baldur.study import evaluate_study, load_study, simulate_study
-from baldur.study.toml_file import toml_text
 from cli.places import copy_of, disk, results  # noqa: F401 disk is a fixture
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -38,7 +38,7 @@ QUICK = {"name": "BALDUR", "settings": {"members": ["pooled"], "margin": 0.0}}
 def fitting(study):
     """Write a study of the quick model beside another study, and return its file."""
     file = study.with_name("fitting.toml")
-    file.write_text(toml_text({**tomllib.loads(study.read_text()), "models": [QUICK]}))
+    file.write_text(tomli_w.dumps({**tomllib.loads(study.read_text()), "models": [QUICK]}))
     return file
 
 
@@ -121,7 +121,7 @@ def small_study(folder, models, folds):
         frame = pd.DataFrame(sim.data.view(view).read(), index=pd.Index(ids, name="sample"))
         frame.add_prefix("x").to_csv(folder / f"{view}.csv")
     file = folder / "study.toml"
-    file.write_text(toml_text({
+    file.write_text(tomli_w.dumps({
         "samples": {"file": "samples.csv", "id": "sample"},
         "outcome": {"column": "diagnosis", "positive": "patient"},
         "views": {view: {"file": f"{view}.csv"} for view in sim.data.view_names},

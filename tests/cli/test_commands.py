@@ -1,5 +1,6 @@
 """The commands, in this process: what they write, say and return."""
 
+import io
 import json
 import re
 import resource
@@ -8,16 +9,22 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
+from rich.console import Console
 from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.cli.screen import Screen, _interval, _p
 from baldur.core.model_catalog import MODELS, REGRESSION_MODELS
-from baldur.evaluation import Progress
+from baldur.datasets import make_multiview
+from baldur.evaluation import Progress, nested_cv
+from baldur.evaluation.results import Results
 from baldur.study import load_study, study_schema
-from baldur.study.toml_file import template, toml_text
+from baldur.study.results_folder import write_results
+from baldur.study.toml_file import template
 from cli.conftest import fitting
 
 COMMANDS = ["init", "evaluate", "fit", "predict", "report", "demo", "models", "simulate"]
@@ -185,6 +192,7 @@ def test_a_failing_model_leaves_with_one_and_a_table(call, study):
     assert "LSVM-l1" in out
 
 
+@pytest.mark.usefixtures("one_repeat")
 def test_fit_then_predict(call, study, tmp_path):
     model = tmp_path / "model"
     study = fitting(study)
@@ -196,7 +204,7 @@ def test_fit_then_predict(call, study, tmp_path):
     assert call("fit", study, "--out", model, "--force")[0] == 0
     new = study.parent / "new.toml"
     new.write_text(
-        toml_text(
+        tomli_w.dumps(
             {
                 "samples": {"file": "samples.csv", "id": "sample"},
                 "views": {"sleep": {"file": "sleep.csv"}, "genetic": {"file": "genetic.csv"}},
@@ -280,3 +288,67 @@ def test_a_p_value_is_never_0(p, said):
 )
 def test_differences_show_on_which_side_of_0_they_lie(ends, said):
     assert _interval(*ends, digits=3, sign=True) == said
+
+
+@pytest.mark.usefixtures("one_repeat")
+def test_fit_tells_what_it_found_and_predict_why(call, quick, tmp_path):
+    source = quick[0].parent
+    parts = {
+        "samples": {"file": "samples.csv", "id": "sample"},
+        "outcome": {"column": "diagnosis", "positive": "patient"},
+        "views": {view: {"file": f"{view}.csv"} for view in ("blood", "brain")},
+    }
+    study = source / "answer.toml"
+    study.write_text(tomli_w.dumps({**parts, "models": [{"name": "BALDUR"}]}))
+    code, _, said = call("fit", study, "--out", tmp_path / "model")
+    assert code == 0, said
+    assert "features selected" in said
+    assert "Loss on held-out rows: " in said
+    assert "{}" not in said
+    table = pd.read_csv(tmp_path / "model" / "features.csv")
+    assert {"view", "feature", "weight", "weight_scaled", "lower", "upper"} <= set(table.columns)
+    assert set(table["output"]) == {"patient"}
+    new = source / "new.toml"
+    new.write_text(tomli_w.dumps({"samples": parts["samples"], "views": parts["views"]}))
+    why = tmp_path / "why.csv"
+    code, _, said = call(
+        "predict", tmp_path / "model", new, "--out", tmp_path / "p.csv", "--explain", why
+    )
+    assert code == 0, said
+    table = pd.read_csv(tmp_path / "p.csv").set_index("sample")
+    assert list(table.columns) == [
+        "predicted", "p_control", "p_control_lower", "p_control_upper", "p_patient",
+        "p_patient_lower", "p_patient_upper", "views_used", "flags",
+    ]  # fmt: skip
+    assert (table["p_patient_lower"] < table["p_patient_upper"]).all()
+    np.testing.assert_allclose(table["p_control_lower"], 1 - table["p_patient_upper"], atol=1e-12)
+    assert set("; ".join(table["views_used"]).split("; ")) <= {"blood", "brain"}
+    predicted = table["p_patient"]
+    reasons = pd.read_csv(why)
+    assert set(reasons["output"]) == {"patient"}
+    total = reasons.groupby("sample")["contribution"].sum()
+    odds = np.log(predicted) - np.log1p(-predicted)
+    np.testing.assert_allclose(total.reindex(predicted.index), odds, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def several(few_resamples):
+    sim = make_multiview(60, {"a": 3}, random_state=0)
+    labels = sim.target[:, None].repeat(2, axis=1)
+    labels[:9, 1] = 1 - labels[:9, 1]
+    return nested_cv(["Ridge logistic", "Dummy"], sim.data, labels, outer=2, inner=2)
+
+
+def shown(results):
+    stream = io.StringIO()
+    screen = Screen()
+    screen.out = screen.notice = Console(file=stream, width=200)
+    screen.study(results)
+    return stream.getvalue()
+
+
+def test_the_mean_and_every_outcome_are_shown(several, tmp_path):
+    text = shown(write_results(several, tmp_path))
+    assert "Mean AUC of Ridge logistic minus that of the others" in text
+    assert "label 1: Ridge logistic" in text
+    assert shown(Results.read(tmp_path)) == text

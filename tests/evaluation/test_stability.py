@@ -84,7 +84,8 @@ def test_a_model_that_uses_everything_uses_all_features_of_categories():
         }
     )
     X = MultiView.from_dict({"clinic": frame, "lab": rng.normal(size=(60, 4))})
-    result = nested_cv(["Ridge logistic", "Dummy"], X, y, outer=3, inner=3)
+    models = {"Ridge logistic": {"C": [0.1]}, "Dummy": None}
+    result = nested_cv(models, X, y, outer=3, inner=3)
     assert result.n_features == {"clinic": 4, "lab": 4}
     table = result.table().set_index("model")
     assert table["features_percent"].to_dict() == {"Ridge logistic": 100.0, "Dummy": 0.0}
@@ -93,7 +94,7 @@ def test_a_model_that_uses_everything_uses_all_features_of_categories():
     assert [view["features"] for view in record_of(result)["views"]] == [4, 4]
     steps = [CategoryEncoder("clinic", drop=None)]
     every = nested_cv(
-        ["Ridge logistic"], X, y, outer=3, inner=3, preparation=Preparation(steps=steps)
+        {"Ridge logistic": {"C": [0.1]}}, X, y, outer=3, preparation=Preparation(steps=steps)
     )
     assert every.n_features == {"clinic": 6, "lab": 4}
     assert every.table()["features_percent"].tolist() == [100.0]

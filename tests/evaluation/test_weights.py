@@ -98,7 +98,7 @@ def test_weights_are_at_full_width_and_in_input_units():
 
 def test_tables_have_both_units_and_a_row_per_class():
     mv, y = cohort(classes=3)
-    models = {"Ridge logistic": {}, "RF": {}}
+    models = {"Ridge logistic": {"C": [1.0]}, "RF": {"n_estimators": [20]}}
     result = nested_cv(models, mv, np.array(["x", "y", "z"])[y], outer=2, inner=2)
     weights = result.weights()
     ridge = weights[weights["model"] == "Ridge logistic"]
@@ -113,7 +113,7 @@ def test_tables_have_both_units_and_a_row_per_class():
     views = result.stability().views.set_index(["model", "view"])["variance_share"]
     assert views["Ridge logistic"].sum() == pytest.approx(1)
     assert views["RF"].isna().all()
-    two = nested_cv({"Ridge logistic": {}}, mv, (y > 0).astype(int), outer=2, inner=2)
+    two = nested_cv({"Ridge logistic": {"C": [1.0]}}, mv, (y > 0).astype(int), outer=2, inner=2)
     assert set(two.weights()["class"]) == {"1"}
     number = nested_cv({"r": Ridge()}, mv, y.astype(float), task="regression", outer=2, inner=2)
     assert set(number.weights()["class"]) == {""}

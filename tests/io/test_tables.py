@@ -3,6 +3,7 @@
 import gzip
 import pickle
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,14 @@ def frames(draw):
     return pd.DataFrame(cells, index=index, columns=columns)
 
 
+@contextmanager
+def without_first_look():
+    """Parquet files that these tests write themselves need no separate process, of 25 examples."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("baldur.io.parquet.first_look", lambda *_: None)
+        yield
+
+
 def write(frame: pd.DataFrame, path: Path) -> Path:
     name = path.name
     if name.endswith((".csv", ".csv.gz")):
@@ -76,7 +85,7 @@ def test_what_is_written_is_read(ending, frame):
         # The format writes 15 significant digits at most, and no formulas as names.
         frame = frame.clip(-1e9, 1e9).round(3) + 0.0
         frame.columns = [f"c{j}" for j in range(frame.shape[1])]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, without_first_look():
         X = read_table(write(frame, Path(folder) / f"t{ending}"), missing=["nan"])
         assert X.view_names == ["t"]
         np.testing.assert_array_equal(X.view("t").read(), frame.to_numpy())
@@ -95,7 +104,7 @@ def test_text_becomes_one_column_per_level(levels, ending):
         {"n": np.arange(len(levels)), "g": [one or None for one in levels]},
         index=[f"s{i}" for i in range(len(levels))],
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, without_first_look():
         X = read_table(write(frame, Path(folder) / f"t{ending}"))
     known = sorted({one for one in levels if one})
     expected = [f"g={one}" for one in known] or ["g"]
@@ -338,7 +347,7 @@ def _same(one, other):
 @given(frame=frames())
 def test_a_transposed_table_is_read_as_the_table(ending, frame):
     turned = frame.T.set_axis(list(frame.index), axis=1)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, without_first_look():
         whole = write(frame, Path(folder) / f"t{ending}")
         file = write(turned, Path(folder) / f"u{ending}")
         _same(read_table(file, name="t", transpose=True), read_table(whole, name="t"))

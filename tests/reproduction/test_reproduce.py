@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 
 from baldur.core.atomic_io import LOCK
 from baldur.datasets import make_multiview
-from baldur.evaluation.design import Design, open_comparison
+from baldur.evaluation.design import open_comparison
 from baldur.exceptions import InputError, StudyError
 from baldur.paper import PaperClassifier
 from baldur.reproduction import reproduce
@@ -30,7 +31,6 @@ from baldur.reproduction.protocol import (
 from baldur.reproduction.run import _live_factors
 from baldur.study import simulate_study
 from baldur.study.data import read_study
-from baldur.study.toml_file import toml_text
 
 SCALE = 0.0005
 ROWS = ["LSVM-l1", "MV-PLS"]
@@ -83,11 +83,11 @@ def test_a_request_that_cannot_be_met_leaves_the_folder_free(files, tmp_path):
     assert [file.name for file in (tmp_path / "a").iterdir() if file.name != LOCK] == []
     given = renamed(files, tmp_path / "data")
     given["samples"]["id"] = "ID"
-    (tmp_path / "data" / MAP).write_text(toml_text(given))
+    (tmp_path / "data" / MAP).write_text(tomli_w.dumps(given))
     with pytest.raises(StudyError, match="no column 'ID'"):
         reproduce("biofind", tmp_path / "a", data=tmp_path / "data", quick=True)
     given["samples"]["id"] = "PATNO"
-    (tmp_path / "data" / MAP).write_text(toml_text(given))
+    (tmp_path / "data" / MAP).write_text(tomli_w.dumps(given))
     done = reproduce("biofind", tmp_path / "a", data=tmp_path / "data", quick=True)
     assert done.study.result.classes == ["Healthy", "Case"]
 
@@ -139,7 +139,7 @@ def renamed(files, folder):
         "outcome": {"column": "COHORT", "positive": "Case"},
         "views": views,
     }
-    (folder / MAP).write_text(toml_text(given))
+    (folder / MAP).write_text(tomli_w.dumps(given))
     return given
 
 
@@ -152,7 +152,7 @@ def test_a_map_of_columns_gives_the_same_data(files, tmp_path):
     for view in biofind.views:
         np.testing.assert_array_equal(mapped.data.view(view).read(), plain.data.view(view).read())
     del given["views"]["sleep"]
-    (tmp_path / "data" / MAP).write_text(toml_text(given))
+    (tmp_path / "data" / MAP).write_text(tomli_w.dumps(given))
     with pytest.raises(InputError, match="the views must be neuropsychological, sleep"):
         own_study(biofind, tmp_path / "c", tmp_path / "data", 0, True)
     (tmp_path / "data" / MAP).write_text("seed = 3\n")
@@ -164,7 +164,7 @@ def test_a_map_of_columns_gives_the_same_data(files, tmp_path):
 def test_live_factors_are_counted_from_several():
     """The row itself starts with one factor, so that its one live factor would show nothing."""
     sim = make_multiview(80, {"a": 5, "b": 10}, informative={"a": 3}, random_state=0)
-    comparison = open_comparison(Design(), [PAPER], sim.data, sim.target)
+    comparison = open_comparison([PAPER], sim.data, sim.target)
     starts = []
 
     class Watched(PaperClassifier):
@@ -195,7 +195,7 @@ def test_live_factors_are_counted_from_several():
 def test_a_map_of_columns_in_another_form_is_refused(files, tmp_path, section, value, said):
     given = renamed(files, tmp_path / "data")
     (given["views"] if section == "sleep" else given)[section] = value
-    (tmp_path / "data" / MAP).write_text(toml_text(given))
+    (tmp_path / "data" / MAP).write_text(tomli_w.dumps(given))
     with pytest.raises(InputError, match=said):
         own_study(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "data", 0, True)
     assert not (tmp_path / "a").exists()

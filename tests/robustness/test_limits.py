@@ -10,8 +10,8 @@ from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.exceptions import BaldurError, InputError, InputWarning
 from baldur.paper import PaperClassifier, PaperRegressor
 from baldur.preparation import Preparation
-from baldur.views.labels import MOST_UNEVEN, positive_weights
 from baldur.views.standardised_blocks import FARTHEST
+from baldur.views.validate import MOST_UNEVEN, positive_weights
 
 N = 30
 RNG = np.random.default_rng(0)

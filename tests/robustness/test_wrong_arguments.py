@@ -56,7 +56,7 @@ def test_masked_cells_are_missing():
 
 
 def test_groups_may_be_of_any_kind():
-    from baldur.views.labels import check_groups
+    from baldur.views.validate import check_groups
 
     assert check_groups(["b", "a", "b"], 3).tolist() == [1, 0, 1]
     assert check_groups(np.array([2, "x", 2], dtype=object), 3).tolist() == [0, 1, 0]

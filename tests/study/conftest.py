@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 
 from baldur.datasets import make_multiview
-from baldur.study.toml_file import toml_text
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,7 +65,7 @@ def write_study(parts, tables, folder):
     for name, frame in tables.items():
         frame.to_csv(folder / f"{name}.csv", index=False)
     file = folder / "study.toml"
-    file.write_text(parts if isinstance(parts, str) else toml_text(parts))
+    file.write_text(parts if isinstance(parts, str) else tomli_w.dumps(parts))
     return file
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 
 from baldur import BaldurClassifier
 from baldur.saving import load, save
 from baldur.study import fit_study, load_study, predict_study
 from baldur.study.fit import contributions_of, predictions_of, summary_of
 from baldur.study.new_samples import read_new_samples
-from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 
 N = 60
@@ -57,7 +57,7 @@ def test_attributes_cover_every_column_of_the_files(saved, parts, tables, tmp_pa
     assert str(table).startswith(f"{len(table)} of 19 features selected.")
 
     new = tmp_path / "study.toml"
-    new.write_text(toml_text({k: parts[k] for k in ("samples", "views")}))
+    new.write_text(tomli_w.dumps({k: parts[k] for k in ("samples", "views")}))
     rows = read_new_samples(saved, load_study(new, predicting=True)).data
     frame = predictions_of(saved, rows)
     assert (frame["p_patient_lower"] < frame["p_patient_upper"]).all()

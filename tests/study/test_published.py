@@ -2,9 +2,9 @@
 
 import pandas as pd
 import pytest
+import tomli_w
 
 from baldur.study import evaluate_study, load_study
-from baldur.study.toml_file import toml_text
 from shared_cohorts import load_shared
 
 # Test AUC with all 132 predictors, Kuhn and Johnson (2013), chapter 19.
@@ -23,7 +23,7 @@ def study(shared_data, tmp_path):
         frame.to_csv(tmp_path / f"{view}.csv", index=False)
     file = tmp_path / "study.toml"
     file.write_text(
-        toml_text(
+        tomli_w.dumps(
             {
                 "samples": {"file": "samples.csv", "id": "sample", "split": "split"},
                 "outcome": {"column": "class", "positive": "Impaired"},

@@ -7,15 +7,15 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 
 from baldur.study import evaluate_study, fit_study, load_study
-from baldur.study.toml_file import toml_text
 
 
 def write_study(folder, samples, **sections):
     samples.to_csv(folder / "samples.csv", index=False)
     file = folder / "study.toml"
-    file.write_text(toml_text({"samples": {"file": "samples.csv", "id": "sample"}, **sections}))
+    file.write_text(tomli_w.dumps({"samples": {"file": "samples.csv", "id": "sample"}, **sections}))
     return file
 
 

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 from typer.testing import CliRunner
 
 import baldur
@@ -25,7 +26,6 @@ from baldur.saving import load
 from baldur.saving.printed_model import r_code
 from baldur.study import fit_study, load_study
 from baldur.study.new_samples import read_new_samples
-from baldur.study.toml_file import toml_text
 
 N_TRAINING, N_NEW = 60, 40
 SITES = ["oslo", "rome", "lima"]
@@ -76,7 +76,7 @@ def write_cohort(folder, tables, **parts):
         "views": {name: {"file": f"{name}.csv"} for name in ("clinical", "blood")},
         **parts,
     }
-    (folder / "study.toml").write_text(toml_text(study))
+    (folder / "study.toml").write_text(tomli_w.dumps(study))
     return folder / "study.toml"
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import tomli_w
 from scipy.special import expit, logit
 from typer.testing import CliRunner
 
@@ -11,7 +12,6 @@ from baldur.evaluation.validation import describe_views, drift_notes, predictor_
 from baldur.exceptions import StudyError
 from baldur.saving import load, save
 from baldur.study import evaluate_study, fit_study, load_study, validate_study
-from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 from shared_cohorts import load_shared
 from study.conftest import QUICK, make_parts, make_tables, write_study
@@ -47,7 +47,7 @@ def write_ad_csf(folder, shared_data, model):
         if part == "test":
             del study["models"]
         files.append(folder / f"{part}.toml")
-        files[-1].write_text(toml_text(study))
+        files[-1].write_text(tomli_w.dumps(study))
     return files
 
 

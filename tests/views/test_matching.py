@@ -9,7 +9,7 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError
-from baldur.views.labels import match_labels
+from baldur.views.validate import match_labels
 
 IDS = np.array(["a", "b", "c", "d"])
 FRAME = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}, index=IDS)

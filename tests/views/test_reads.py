@@ -8,7 +8,7 @@ import pytest
 
 from baldur import BaldurClassifier, MultiView
 from baldur.preparation import Preparation
-from baldur.views.sources import passes
+from baldur.views.prepared_view import passes
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ class Liar(Lazy):
         (lambda: as_multiview(ONE, {"a": [5]}), ["'a'", "between -2 and 1"]),
         (lambda: as_multiview(ONE, {"a": ["k"]}), ["'a'", "by name", "DataFrame"]),
         (lambda: as_multiview(ONE, {"a": [0, 0]}), ["'a'", "more than once"]),
-        (lambda: as_multiview(ONE, {"a": [True]}), ["'a'", "2 entries"]),
+        (lambda: as_multiview(ONE, {"a": [True]}), ["'a'", "one entry per column (2)"]),
         (lambda: as_multiview(ONE, {"a": []}), ["'a'", "0 feature(s)"]),
         (lambda: as_multiview(ONE, {"a": [0.5]}), ["'a'", "float64"]),
         (

@@ -24,8 +24,8 @@ from baldur.estimators.base import check_answer
 from baldur.exceptions import InputError
 from baldur.preparation import preparation_for
 from baldur.views.estimator_input import open_views
-from baldur.views.labels import match_labels
 from baldur.views.prepared_view import PreparedView
+from baldur.views.validate import match_labels
 
 Masks = dict[str, NDArray[np.bool_]]
 

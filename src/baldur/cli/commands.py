@@ -357,14 +357,13 @@ def fit(
         raise InputError(f"{out} holds a model; choose another folder, or replace it with --force.")
     screen = Screen(quiet)
     config = load_study(study_file, roots=data or [])
-    for entry in config.models:
-        chosen = entry.label == (config.models[0].label if model is None else model)
-        if chosen and entry.name not in SAVED_MODELS:
-            raise InputError(
-                f"{entry.label} cannot be saved: model folders have BALDUR and its mean-field form "
-                "only. Name one of them with --model, or save the baseline from Python with skops, "
-                "as docs/howto/models.md shows."
-            )
+    chosen = config.models[0].label if model is None else model
+    if any(e.label == chosen and e.name not in SAVED_MODELS for e in config.models):
+        raise InputError(
+            f"{chosen} cannot be saved: model folders have BALDUR and its mean-field form only. "
+            "Name one of them with --model, or save the baseline from Python with skops, as "
+            "docs/howto/models.md shows."
+        )
     check_writable(out if out.is_dir() else make_folder(out.parent))
     with stoppable("Nothing was written."), screen.progress() as on_progress:
         saved, notes = fit_study(config, model, n_jobs=jobs, progress=on_progress)

@@ -34,8 +34,8 @@ from baldur.inference.selection import CONFIDENT
 from baldur.preparation import preparation_for
 from baldur.views.container import MultiView
 from baldur.views.estimator_input import input_columns, open_views
-from baldur.views.labels import check_groups, match_labels, positive_weights
 from baldur.views.prepared_view import PreparedView
+from baldur.views.validate import check_groups, match_labels, positive_weights
 
 
 class OnnxModel(bytes):

@@ -18,9 +18,8 @@ from baldur.estimators.default_fit import Training
 from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
 from baldur.inference.predictive import Task, probabilities, probability_interval
-from baldur.views.labels import positive_weights, validate_labels, without_mask
 from baldur.views.prepared_view import PreparedView
-from baldur.views.validate import some
+from baldur.views.validate import positive_weights, some, validate_labels, without_mask
 
 
 class ClassifierBase(ClassifierMixin, BaldurBase):

@@ -17,7 +17,7 @@ from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
 from baldur.inference.predictive import Task, tails
 from baldur.preparation.column_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
-from baldur.views.labels import without_mask
+from baldur.views.validate import without_mask
 
 
 class RegressorBase(RegressorMixin, BaldurBase):

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.types import Array
-from baldur.evaluation.clinical.held_out import PLATT, Resampled
-from baldur.evaluation.clinical.metric_intervals import metric_intervals
+from baldur.evaluation.clinical.held_out import PLATT, Resampled, long_table, metric_statistic
 
 if TYPE_CHECKING:
     from baldur.evaluation.jobs import OuterFit
@@ -136,11 +135,32 @@ def few_features_frame(
     classes: Sequence[str],
 ) -> pd.DataFrame:
     """Return the figures of every limit: model, limit, metric, estimate, low, high, ..."""
-    parts = [
-        _few_features_of_model(model, folds, predictions, classes)
-        for model, folds in _with_submodels(fits)
-    ]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=FIGURES)
+    parts: list[dict[str, Any]] = []
+    for model, folds in _with_submodels(fits):
+        counts = {AS_SELECTED: [sum(len(s.index) for s in f.selected.values()) for f in folds]}
+        rows: dict[str, Sequence[OuterFit]] = {}
+        for number in _limits(folds):
+            few = [(f, f.few[number]) for f in folds]
+            counts[str(number)] = [len(submodel["columns"]) for _, submodel in few]
+            rows[str(number)] = [
+                replace(f, label=submodel["label"], proba=submodel.get("proba"), margin=None)
+                for f, submodel in few
+            ]
+        sample = Resampled(predictions({**rows, AS_SELECTED: folds}), list(classes))
+        for limit, held in sample.models.items():
+            size: list[int] = counts[limit]
+            about: dict[str, Any] = {
+                "model": model, "limit": limit, "features_mean": float(np.mean(size)),
+                "features_min": float(min(size)), "features_max": float(max(size)),
+            }  # fmt: skip
+            for metric in ("auc", "log_loss") if classes else ("r2", "rmse"):
+                statistic = metric_statistic(metric, held, metric=metric)
+                draws = sample.draw(limit, statistic)
+                gap = draws.minus(sample.metric(AS_SELECTED, metric))
+                about["chance"] = _chance(metric, sample)
+                differences = gap.columns(("difference", "difference_low", "difference_high"))
+                parts.append({**about, **statistic.rows(draws), **differences})
+    return long_table(parts, FIGURES)
 
 
 def _with_submodels(
@@ -153,39 +173,6 @@ def _with_submodels(
 def _limits(fits: Sequence[OuterFit]) -> list[int]:
     """Return the limits that every fold has."""
     return sorted(set.intersection(*(set(f.few) for f in fits)))
-
-
-def _few_features_of_model(
-    model: str,
-    fits: Sequence[OuterFit],
-    predictions: Callable[[Mapping[str, Sequence[OuterFit]]], pd.DataFrame],
-    classes: Sequence[str],
-) -> pd.DataFrame:
-    rows: dict[str, Sequence[OuterFit]] = {}
-    counts: dict[str, list[int]] = {}
-    for limit in _limits(fits):
-        few = [f.few[limit] for f in fits]
-        rows[str(limit)] = [
-            replace(f, label=submodel["label"], proba=submodel.get("proba"), margin=None)
-            for f, submodel in zip(fits, few, strict=True)
-        ]
-        counts[str(limit)] = [len(submodel["columns"]) for submodel in few]
-    rows[AS_SELECTED] = fits
-    counts[AS_SELECTED] = [sum(len(s.index) for s in f.selected.values()) for f in fits]
-    metrics = ["auc", "log_loss"] if classes else ["r2", "rmse"]
-    sample = Resampled(predictions(rows), list(classes))
-    table = metric_intervals(sample, metrics=metrics, by_site=False)
-    table = table.rename(columns={"model": "limit"}).assign(model=model)
-    for name, reduce in (("mean", np.mean), ("min", np.min), ("max", np.max)):
-        table[f"features_{name}"] = [float(reduce(counts[limit])) for limit in table["limit"]]
-    differences = []
-    for limit, metric in zip(table["limit"], table["metric"], strict=True):
-        draws = sample.metric(limit, metric).minus(sample.metric(AS_SELECTED, metric))
-        low, high = draws.interval()
-        differences.append((float(draws.estimate), float(low), float(high)))
-    table[["difference", "difference_low", "difference_high"]] = differences
-    table["chance"] = table["metric"].map({metric: _chance(metric, sample) for metric in metrics})
-    return table[FIGURES]
 
 
 def _chance(metric: str, sample: Resampled) -> float:

@@ -325,38 +325,42 @@ def _types_of_labels(name: str, heading: list[str]) -> dict[str, str]:
     return dict.fromkeys({"label", "predicted"} & set(heading), TEXT if classes else NUMBER)
 
 
+_WANTED = {
+    TEXT: "a text",
+    COUNTS: "whole numbers, such as 3;0;2",
+    NUMBER: "a number",
+    SHARE: "a number from 0 to 1",
+    COUNT: "a whole number",
+}
+
+
 def _check(column: pd.Series, kind: str, file: Path) -> None:
     """Refuse a column that does not have its type, and say where."""
     if kind == ANY:
         return
     if kind == TEXT:
-        bad, wanted = column.isna(), "a text"
+        bad = column.isna()
     elif kind == COUNTS:
         good = column.str.fullmatch(r"\d{1,12}(;\d{1,12})*").astype("boolean")
-        bad, wanted = ~good.fillna(False).astype(bool), "whole numbers, such as 3;0;2"
-    elif pd.api.types.is_bool_dtype(column):
-        bad, wanted = column.notna(), "a number"
-    elif not pd.api.types.is_numeric_dtype(column):
-        bad = column.notna() & pd.to_numeric(column, errors="coerce").isna()
-        wanted = "a number"
-    elif kind == COUNT:
-        values = column.to_numpy(dtype=float)
-        with np.errstate(invalid="ignore"):
-            whole = (values >= 0) & (values == np.floor(values)) & (values < 2**53)
-        bad, wanted = ~whole & ~np.isnan(values), "a whole number"
-    elif kind == SHARE:
-        bad, wanted = ~column.between(0, 1), "a number from 0 to 1"
+        bad = ~good.fillna(False).astype(bool)
     else:
-        return
+        truth_values = pd.api.types.is_bool_dtype(column)
+        numbers = pd.to_numeric(column, errors="coerce").astype(float)
+        bad = column.notna() & (numbers.isna() | truth_values)
+        if kind == COUNT:
+            whole = (numbers >= 0) & (numbers == np.floor(numbers)) & (numbers < 2**53)
+            bad |= ~whole & numbers.notna()
+        if kind == SHARE:
+            bad |= ~numbers.between(0, 1)
+        if not bad.any() and not pd.api.types.is_numeric_dtype(column):
+            raise InputError(f"{file}: column {column.name!r} does not hold numbers. {AGAIN}")
     if bad.any():
-        at = int(np.flatnonzero(np.asarray(bad, dtype=bool))[0])
+        at = int(np.flatnonzero(bad)[0])
         seen = one_line(str(column.iloc[at]))[:40]
         raise InputError(
-            f"{file}: column {column.name!r} should hold {wanted}, but line {at + 2} has {seen!r}. "
-            f"{AGAIN}"
+            f"{file}: column {column.name!r} should hold {_WANTED[kind]}, but line {at + 2} has "
+            f"{seen!r}. {AGAIN}"
         )
-    if kind in (NUMBER, SHARE, COUNT) and not pd.api.types.is_numeric_dtype(column):
-        raise InputError(f"{file}: column {column.name!r} does not hold numbers. {AGAIN}")
 
 
 def read_grids(folder: str | Path) -> dict[str, dict[str, Any]]:

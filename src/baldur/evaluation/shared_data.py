@@ -28,7 +28,7 @@ import numpy as np
 
 from baldur.core.atomic_io import folder_lock, write_atomically, writing
 from baldur.views import MultiView
-from baldur.views.sources import ArraySource, RowMapSource, Source
+from baldur.views.sources import ArraySource, Source, SubsetSource
 
 MAP_BYTES = 1 << 26
 """Arrays from this size on are mapped from a file instead of sent."""
@@ -163,8 +163,8 @@ def exit_with_parent(parent: int) -> None:
 
 def _map_large(source: Source, file: Path) -> Source:
     """Return a source whose array, if it is large or mapped, is the whole of a file."""
-    if isinstance(source, RowMapSource):
-        return RowMapSource(_map_large(source.base, file), source.row_map)
+    if isinstance(source, SubsetSource) and source.columns is None:
+        return SubsetSource(_map_large(source.base, file), source.rows)
     if not isinstance(source, ArraySource) or _is_file(source.array):
         return source
     if source.in_memory and source.array.nbytes < MAP_BYTES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,24 +85,21 @@ def predictor_shift(
         parts.append(frame)
         seen = frame[known & np.isfinite(shift)]
         by_model = seen[seen["used"]]
-        worst = by_model.iloc[int(by_model["shift"].abs().argmax())] if len(by_model) else None
+        worst: Any = {"feature": "", "shift": np.nan}
+        if len(by_model):
+            worst = by_model.iloc[int(by_model["shift"].abs().argmax())]
         some = bool(known.any())
-        weight = now["count"][known]
+        cells = now["count"][known]
         rows.append(
             {
-                "view": name,
-                "features": len(frame),
-                "absent": float(np.mean(~here)),
+                "view": name, "features": len(frame), "absent": float(np.mean(~here)),
                 "missing": float(missing[known].mean()) if some else np.nan,
-                "empty": int((~known).sum()),
-                "mean_shift": float(seen["shift"].abs().median()),
+                "empty": int((~known).sum()), "mean_shift": float(seen["shift"].abs().median()),
                 "spread_ratio": float(seen["spread_ratio"].median()),
-                "outside": float(np.average(outside[known], weights=weight)) if some else np.nan,
-                "far": int(far.sum()),
-                "worst": "" if worst is None else worst["feature"],
-                "worst_shift": np.nan if worst is None else worst["shift"],
+                "outside": float(np.average(outside[known], weights=cells)) if some else np.nan,
+                "far": int(far.sum()), "worst": worst["feature"], "worst_shift": worst["shift"],
             }
-        )
+        )  # fmt: skip
     return pd.DataFrame(rows), pd.concat(parts, ignore_index=True)
 
 
@@ -202,8 +199,8 @@ def _share_outside(view: View, was: dict[str, np.ndarray]) -> np.ndarray:
     return share
 
 
-VERSIONS = ("intercept", "intercept and slope")
-"""Names of the two versions."""
+VERSIONS = {"intercept": False, "intercept and slope": True}
+"""Names of the two versions, and whether a slope is learned."""
 
 # One or two parameters are learned well from nine tenths of the rows; with fewer rows of a class,
 # as many folds as it has rows.
@@ -219,23 +216,22 @@ class Recalibrated:
     left_out: list[tuple[str, str]]  # (version, reason)
 
 
-def recalibrate(
-    predictions: pd.DataFrame, classes: Sequence[str], random_state: int = 0
-) -> Recalibrated:
+def recalibrate(predictions: pd.DataFrame, classes: Sequence[str]) -> Recalibrated:
     """Recalibrate the probabilities of two classes on the rows they were made for."""
-    columns = ["version", "intercept", "slope", "rows"]
-    nothing = pd.DataFrame(columns=columns), predictions.iloc[:0]
+    rows, parts, left_out = [], [predictions.iloc[:0]], []
     why = _unusable(predictions, classes)
-    if why:
-        return Recalibrated(*nothing, [(version, why) for version in VERSIONS])
-    negative, positive = (f"p_{c}" for c in classes)
-    x = log_odds(predictions[positive].to_numpy(dtype=float))
-    y = (predictions["label"].astype(str) == classes[1]).to_numpy(dtype=float)
-    groups = predictions["group"].to_numpy() if "group" in predictions else None
-    rows, parts, left_out = [], [], []
-    for version in VERSIONS:
-        a, b = _fit(x, y, version)
-        p = _out_of_fold(x, y, groups, version, random_state)
+    for version, with_slope in VERSIONS.items():
+        if why:
+            left_out.append((version, why))
+            continue
+        negative, positive = (f"p_{c}" for c in classes)
+        x = log_odds(predictions[positive].to_numpy(dtype=float))
+        y = (predictions["label"].astype(str) == classes[1]).to_numpy(dtype=float)
+        a, b = _fit(x, y, with_slope)
+        p = np.full(len(x), np.nan)
+        for train, test in _folds(predictions, x, y):
+            intercept, slope = _fit(x[train], y[train], with_slope)
+            p[test] = expit(intercept + slope * x[test])
         if not np.isfinite([a, b]).all() or not np.isfinite(p).all():
             left_out.append((version, "the probabilities separate the classes, or are all equal"))
             continue
@@ -244,8 +240,8 @@ def recalibrate(
         better["predicted"] = np.asarray(classes)[(p > 0.5).astype(int)]
         better["model"] = predictions["model"] + f" (recalibrated: {version})"
         parts.append(predictions.assign(**better))
-    frame = pd.concat(parts, ignore_index=True) if parts else nothing[1]
-    return Recalibrated(pd.DataFrame(rows, columns=columns), frame, left_out)
+    parameters = pd.DataFrame(rows, columns=["version", "intercept", "slope", "rows"])
+    return Recalibrated(parameters, pd.concat(parts[1:] or parts, ignore_index=True), left_out)
 
 
 def _unusable(predictions: pd.DataFrame, classes: Sequence[str]) -> str:
@@ -261,24 +257,19 @@ def _unusable(predictions: pd.DataFrame, classes: Sequence[str]) -> str:
     return ""
 
 
-def _fit(x: np.ndarray, y: np.ndarray, version: str) -> tuple[float, float]:
+def _fit(x: np.ndarray, y: np.ndarray, with_slope: bool) -> tuple[float, float]:
     once = np.ones((1, len(x)))
-    if version == "intercept":
+    if not with_slope:
         return float(fit_intercept(x, y, once)[0]), 1.0
     a, b = fit_line(x, y, once)
     return float(a[0]), float(b[0])
 
 
-def _out_of_fold(
-    x: np.ndarray, y: np.ndarray, groups: np.ndarray | None, version: str, seed: int
-) -> np.ndarray:
-    p = np.full(len(x), np.nan)
-    if groups is None:
-        folds = int(min(_FOLDS, y.sum(), len(y) - y.sum()))
-        cut = StratifiedKFold(folds, shuffle=True, random_state=seed).split(x, y)
-    else:
-        cut = GroupKFold(min(_FOLDS, len(np.unique(groups)))).split(x, y, groups)
-    for train, test in cut:
-        a, b = _fit(x[train], y[train], version)
-        p[test] = expit(a + b * x[test])
-    return p
+def _folds(
+    predictions: pd.DataFrame, x: np.ndarray, y: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    if "group" in predictions:
+        groups = predictions["group"].to_numpy()
+        return GroupKFold(min(_FOLDS, len(np.unique(groups)))).split(x, y, groups)
+    folds = int(min(_FOLDS, y.sum(), len(y) - y.sum()))
+    return StratifiedKFold(folds, shuffle=True, random_state=0).split(x, y)

@@ -56,7 +56,7 @@ from baldur.inference.submodels import (
     path_sizes,
     whole_view_predictor,
 )
-from baldur.views.sources import passes
+from baldur.views.prepared_view import passes
 
 
 @dataclass

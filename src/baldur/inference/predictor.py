@@ -38,7 +38,6 @@ from baldur.core.state import (
     Number,
     Numbers,
     Object,
-    Simplex,
     Sizes,
     need,
     stored,
@@ -297,7 +296,9 @@ class Predictor:
     blocks: list[WeightGaussian | KernelGaussian] = stored(
         Each(Object((WeightGaussian, KernelGaussian)))
     )
-    weights: Array = stored(Simplex("J C"))  # how much each of their Gaussians counts
+    weights: Array = stored(
+        Numbers("J C", low=0.0, simplex=True)
+    )  # how much each of their Gaussians counts
     widths: list[int] = stored(FromSizes(lambda sizes: list(sizes.widths.values())))
     noise: Array = stored(Numbers("C", low=0.0))  # variance of the noise, 0 for logistic outputs
     # Mean square of each view's part of each factor on the training rows, and of each output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.container import MultiView
-from baldur.views.sources import RowMapSource, Source
+from baldur.views.sources import Source, SubsetSource
 from baldur.views.validate import some
 from baldur.views.view import View
 
@@ -169,28 +169,33 @@ def align(
     _check_parts(listed)
     if how not in ("intersection", "union"):
         raise InputError(f"how must be 'intersection' or 'union', but got {how!r}.")
-    key = _key_of(match)
-    written = {tuple(part.view_names): part.sample_ids for part in listed}
+    key = _id_key(match)
     keyed = [_keys(part.sample_ids, key, part.view_names) for part in listed]
     people: dict[str, Any] = {}
     for part, keys in zip(listed, keyed, strict=True):
-        for one, given in zip(keys, part.sample_ids, strict=True):
-            people.setdefault(one, given)
+        for one, written in zip(keys, part.sample_ids, strict=True):
+            people.setdefault(one, written)
     index = pd.Index(list(people), dtype=object)
     where = {
-        view: _has(part, view, keys, index)
+        name: _has(part.view(name), keys.get_indexer(index))
         for part, keys in zip(listed, keyed, strict=True)
-        for view in part.view_names
+        for name in part.view_names
     }
-    kept = np.logical_and.reduce(list(where.values()))
-    if how == "union":
-        kept = np.logical_or.reduce(list(where.values()))
+    combine = np.logical_or if how == "union" else np.logical_and
+    kept = combine.reduce(list(where.values()))
     values: np.ndarray | None = None
     if labels is not None:
-        values, labelled = _labels(labels, key, index)
-        where["labels"] = labelled
-        kept &= labelled
-    report = _report(where, people, how, int(kept.sum()), written, match)
+        values, where["labels"] = _labels(labels, key, index)
+        kept &= where["labels"]
+    written_ids = {"/".join(part.view_names): part.sample_ids.astype(str) for part in listed}
+    table = pd.DataFrame(where, index=pd.Index([str(one) for one in people.values()]))
+    names = list(table.columns)
+    combinations = table.value_counts(subset=names).rename("people").reset_index()
+    combinations = combinations.sort_values(
+        ["people", *names], ascending=False, kind="stable", ignore_index=True
+    )
+    alike = near_misses(written_ids if match == "exact" else {})
+    report = AlignReport(table, combinations, alike, how, int(kept.sum()))
     if not kept.any():
         raise InputError(
             "No person is left: "
@@ -198,12 +203,13 @@ def align(
             + f".\n{report}"
         )
     chosen = index[kept]
-    ids = _common_ids([people[one] for one in chosen])
-    data = _join(listed, keyed, chosen, ids)
-    aligned = None
-    if values is not None and labels is not None:
-        aligned = pd.Series(values[kept], index=data.sample_ids, name=labels.name)
-    return Aligned(data, aligned, report)
+    ids = [people[one] for one in chosen]
+    if not all(isinstance(one, (int, np.integer)) for one in ids):
+        ids = [str(one) for one in ids]
+    data = _join(listed, keyed, chosen, np.asarray(ids))
+    if values is None or labels is None:
+        return Aligned(data, None, report)
+    return Aligned(data, pd.Series(values[kept], index=data.sample_ids, name=labels.name), report)
 
 
 def _check_parts(parts: list[Any]) -> None:
@@ -222,7 +228,7 @@ def _check_parts(parts: list[Any]) -> None:
         )
 
 
-def _key_of(match: Any) -> Callable[[Any], str]:
+def _id_key(match: Any) -> Callable[[Any], str]:
     if match == "exact":
         return str
     if match == "simplified":
@@ -244,13 +250,11 @@ def _keys(ids: Any, key: Callable[[Any], str], where: Any) -> pd.Index:
     return keys
 
 
-def _has(part: MultiView, view: str, keys: pd.Index, index: pd.Index) -> np.ndarray:
-    """Return who has a view: listed there, and not declared absent."""
-    at = keys.get_indexer(index)
-    declared = part.view(view).declared_present
+def _has(view: View, at: np.ndarray) -> np.ndarray:
+    """Return who has a view: listed there (not -1 in `at`), and not declared absent."""
     has = at >= 0
-    if declared is not None:
-        has[has] = declared[at[has]]
+    if view.declared_present is not None:
+        has[has] = view.declared_present[at[has]]
     return has
 
 
@@ -263,36 +267,9 @@ def _labels(
         )
     keys = _keys(labels.index, key, "labels")
     at = keys.get_indexer(index)
-    known = at >= 0
     values = labels.to_numpy()
-    found = values[np.where(known, at, 0)] if len(values) else np.zeros(len(index))
-    known &= ~pd.isna(pd.Series(found)).to_numpy()
-    return found, known
-
-
-def _common_ids(ids: Sequence[Any]) -> np.ndarray:
-    if all(isinstance(one, (int, np.integer)) for one in ids):
-        return np.asarray(ids)
-    return np.asarray([str(one) for one in ids])
-
-
-def _report(
-    where: Mapping[str, np.ndarray],
-    people: Mapping[str, Any],
-    how: str,
-    n_kept: int,
-    written: Mapping[tuple[str, ...], np.ndarray],
-    match: Any,
-) -> AlignReport:
-    table = pd.DataFrame(dict(where), index=pd.Index([str(one) for one in people.values()]))
-    names = list(table.columns)
-    combinations = table.value_counts(subset=names).rename("people").reset_index()
-    combinations = combinations.sort_values(
-        ["people", *names], ascending=[False] * (len(names) + 1), kind="stable"
-    ).reset_index(drop=True)
-    by_view = {"/".join(views): ids.astype(str) for views, ids in written.items()}
-    alike = near_misses(by_view) if match == "exact" else near_misses({})
-    return AlignReport(table, combinations, alike, how, n_kept)
+    values = values[np.maximum(at, 0)] if len(values) else np.zeros(len(index))
+    return values, (at >= 0) & ~pd.isna(pd.Series(values)).to_numpy()
 
 
 def _join(
@@ -309,12 +286,8 @@ def _join(
                 names[name] = view.feature_names
             if view.feature_info is not None:
                 info[name] = view.feature_info
-            declared = view.declared_present
-            if (at < 0).any() or declared is not None:
-                here = at >= 0
-                if declared is not None:
-                    here[here] = declared[at[here]]
-                present[name] = here
+            if (at < 0).any() or view.declared_present is not None:
+                present[name] = _has(view, at)
     return MultiView(
         matrices,
         sample_ids=ids,
@@ -348,15 +321,11 @@ def _join_samples(
 
 def _rows_of(view: View, at: np.ndarray) -> Source:
     """Return the view's source with its rows in the new order; -1 where a person is not in it."""
-    source = view.source
     rows = np.arange(view.source.shape[0]) if view.rows is None else view.rows
-    row_map = np.where(at >= 0, rows[at], -1)
-    if isinstance(source, RowMapSource):
-        row_map = np.where(row_map >= 0, source.row_map[row_map], -1)
-        source = source.base
-    if np.array_equal(row_map, np.arange(source.shape[0])):
-        return source
-    return RowMapSource(source, row_map)
+    source = SubsetSource(view.source, np.where(at >= 0, rows[at], -1))
+    everyone = np.arange(source.base.shape[0])
+    same = source.rows is not None and np.array_equal(source.rows, everyone)
+    return source.base if same and source.columns is None else source
 
 
 _PREFIX = re.compile(r"^(?:participant|subject|patient|sample|subj|sub|ppt|pat|pid|iid|id)(?=\d|$)")

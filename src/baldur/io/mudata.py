@@ -35,7 +35,7 @@ from baldur.io.hdf5 import (
 )
 from baldur.views.container import MultiView
 from baldur.views.encode import feature_names
-from baldur.views.sources import RowMapSource, as_source
+from baldur.views.sources import SubsetSource, as_source
 from baldur.views.validate import some
 
 _SUFFIXES = (".h5mu", ".h5ad")
@@ -135,7 +135,7 @@ def read_mudata(
                 )
             source = as_source(matrix, view)
             if not np.array_equal(rows, np.arange(len(obs))):
-                source = RowMapSource(source, rows)
+                source = SubsetSource(source, rows)
                 present[view] = rows >= 0
             matrices[view] = source
     return MultiView(

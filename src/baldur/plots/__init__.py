@@ -38,11 +38,10 @@ colours that all figures share.
 
 from typing import TYPE_CHECKING
 
-from baldur.core.lazy import lazy_names
+from baldur.core.optional import lazy_names
 
 if TYPE_CHECKING:
     from baldur.plots.comparison import AddedValueDisplay, ComparisonDisplay, OutcomesDisplay
-    from baldur.plots.contributions import ContributionsDisplay
     from baldur.plots.correlation import CorrelationDisplay
     from baldur.plots.curves import (
         CalibrationDisplay,
@@ -54,19 +53,14 @@ if TYPE_CHECKING:
     from baldur.plots.display import Display
     from baldur.plots.feature_locations import BrainDisplay, ManhattanDisplay
     from baldur.plots.fit import CostDisplay, FewFeaturesDisplay, HistoryDisplay, PathDisplay
-    from baldur.plots.samples import LatentDisplay, LoadingsDisplay, MissingViewsDisplay
-    from baldur.plots.weights import (
-        FoldHeatmapDisplay,
-        FoldWeightsDisplay,
-        ForestDisplay,
-        ViewShareDisplay,
-    )
+    from baldur.plots.samples import ContributionsDisplay, LatentDisplay
+    from baldur.plots.views import LoadingsDisplay, MissingViewsDisplay, ViewShareDisplay
+    from baldur.plots.weights import FoldHeatmapDisplay, FoldWeightsDisplay, ForestDisplay
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "comparison": "AddedValueDisplay ComparisonDisplay OutcomesDisplay",
-        "contributions": "ContributionsDisplay",
         "correlation": "CorrelationDisplay",
         "curves": (
             "CalibrationDisplay DecisionDisplay LearningCurveDisplay PrecisionRecallDisplay "
@@ -75,8 +69,9 @@ __getattr__, __dir__ = lazy_names(
         "display": "Display",
         "feature_locations": "BrainDisplay ManhattanDisplay",
         "fit": "CostDisplay FewFeaturesDisplay HistoryDisplay PathDisplay",
-        "samples": "LatentDisplay LoadingsDisplay MissingViewsDisplay",
-        "weights": "FoldHeatmapDisplay FoldWeightsDisplay ForestDisplay ViewShareDisplay",
+        "samples": "ContributionsDisplay LatentDisplay",
+        "views": "LoadingsDisplay MissingViewsDisplay ViewShareDisplay",
+        "weights": "FoldHeatmapDisplay FoldWeightsDisplay ForestDisplay",
     },
 )
 

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pandas as pd
 
 from baldur.core.atomic_io import write_atomically
@@ -329,3 +330,12 @@ def rows_of_model(
     if name not in names:
         raise InputError(f"Model {name!r} has no {what}; models that have some: {names}.")
     return rows[rows["model"] == name], name
+
+
+def fold_names(table: pd.DataFrame) -> np.ndarray:
+    """Return the name of the fold of each row: "3", or "2.3" where there are repeats."""
+    repeats = table["repeat"].astype(int)
+    folds = table["fold"].astype(int).astype(str)
+    if repeats.nunique() <= 1:
+        return folds.to_numpy(dtype=str)
+    return (repeats.astype(str) + "." + folds).to_numpy(dtype=str)

@@ -1,38 +1,29 @@
-"""Samples in the latent space, its loadings, and patterns of missing views."""
+"""Samples: their place in the latent space, and the prediction for one of them term by term."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, logit
 
+from baldur.estimators.explain import AVERAGE, OTHERS, UNCERTAINTY
+from baldur.evaluation.formatting import fixed
 from baldur.exceptions import InputError
-from baldur.plots.display import Display, results_of
-from baldur.plots.drawing import (
-    draw_cells,
-    fit_ticks,
-    legend,
-    legend_height,
-    name_columns,
-    name_rows,
-    row_height,
-    stacked_bars,
-)
+from baldur.plots.display import Display
+from baldur.plots.drawing import legend_height, name_features, name_rows, row_height
 from baldur.plots.style import (
     Style,
     count,
+    full_name,
     label,
     matplotlib,
     number,
     plain,
     sample_names,
-    short_names,
 )
-
-if TYPE_CHECKING:
-    from baldur.views.container import MultiView
 
 MOST_VECTOR = 4000
 """Samples drawn as vectors; more of them are rasterised."""
@@ -237,269 +228,266 @@ def _combinations(y: Any, model: Any) -> np.ndarray:
     return texts.to_numpy(dtype=str)
 
 
-OUTPUT, VIEW = "output", "view"
-"""Kinds of rows: a loading of an output, or the share of a view."""
-_SHARED = 0.1
-"""Share of a factor from which on a view is named among its sources."""
+# Probabilities that the upper axis may show.
+_PROBABILITIES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
+_SMALL = "(smaller terms)"
+PREDICTION = "prediction"
 
 
-class LoadingsDisplay(Display):
-    """Outputs by factors (loadings), and views by factors (share of each view in each factor).
+class ContributionsDisplay(Display):
+    """The prediction for one sample, term by term from the prediction for the average person.
+
+    ``plot(most=14)`` draws so many terms one by one at most; the smaller ones are one bar.
 
     Parameters
     ----------
     table : DataFrame
-        factor, features (its strongest ones), kind ("output" or "view"), name (of the output or
-        view), value: the loading of an output, or the share of a view in the variance of the
-        factor.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from baldur.plots import LoadingsDisplay
-    >>> table = pd.DataFrame({"factor": "factor0", "features": "clinic age",
-    ...                       "kind": ["output", "output", "view", "view"],
-    ...                       "name": ["stroke", "pain", "clinic", "genes"],
-    ...                       "value": [0.9, -0.2, 0.95, 0.05]})
-    >>> print(LoadingsDisplay(table).alt_text)
-    2 outputs on 1 latent factor: factor0 moves stroke most (0.9) and comes from clinic 95%.
-    """
-
-    columns = ("factor", "features", "kind", "name", "value")
-    nothing = (
-        "Loadings: the model has no latent factors.",
-        "The model has no latent factors.",
-    )
-
-    @classmethod
-    def from_estimator(cls, model: Any, outputs: Sequence[str] | None = None) -> Self:
-        """Show the latent factors of a fitted model.
-
-        Parameters
-        ----------
-        model : fitted estimator
-        outputs : list of str, optional
-            Names of the outputs; by default classes, or the numbers of labels or targets.
-        """
-        loadings = np.asarray(model.loadings_, dtype=float)
-        names = _output_names(model, len(loadings)) if outputs is None else list(map(str, outputs))
-        if len(names) != len(loadings):
-            raise InputError(f"outputs: expected {len(loadings)} names, but got {len(names)}.")
-        shares = model.factor_relevance_
-        rows = []
-        for k, (factor, features) in enumerate(zip(shares.index, model.factor_names_, strict=True)):
-            start = (str(factor), str(features))
-            rows += [(*start, OUTPUT, name, loadings[c, k]) for c, name in enumerate(names)]
-            rows += [(*start, VIEW, str(v), float(shares.loc[factor, v])) for v in shares.columns]
-        return cls(pd.DataFrame(rows, columns=cls.columns))
-
-    @property
-    def factors(self) -> list[str]:
-        """The factors, by falling variance."""
-        return list(dict.fromkeys(self.table["factor"].astype(str)))
-
-    def wide(self, kind: str) -> pd.DataFrame:
-        """Return outputs or views by factors.
-
-        Parameters
-        ----------
-        kind : {"output", "view"}
-
-        Returns
-        -------
-        DataFrame
-        """
-        part = self.table[self.table["kind"] == kind]
-        wide = part.pivot_table(index="name", columns="factor", values="value", sort=False)
-        return wide.reindex(columns=self.factors)
-
-    def _sentence(self) -> str:
-        factors = self.factors
-        loadings, shares = self.wide(OUTPUT), self.wide(VIEW)
-        if len(factors) == 1 and len(loadings) == 1:
-            return "The model has one output and one factor, which is its score."
-        texts = []
-        for factor in factors[:4]:
-            column = loadings[factor].astype(float)
-            best = str(column.abs().idxmax())
-            views = shares[factor].sort_values(ascending=False)
-            used = views[views >= _SHARED]
-            source = ", ".join(f"{plain(v)} {s:.0%}" for v, s in used.items()) or "no view"
-            texts.append(
-                f"{factor} moves {plain(best)} most ({number(float(column[best]))}) and "
-                f"comes from {source}"
-            )
-        more = f"; {len(factors) - 4} more" if len(factors) > 4 else ""
-        return (
-            f"{count(len(loadings), 'output')} on {count(len(factors), 'latent factor')}: "
-            f"{'; '.join(texts)}{more}."
-        )
-
-    def _draw(self, style: Style) -> None:
-        """Draw the loadings above the shares of views, with a column for each factor."""
-        loadings, shares = self.wide(OUTPUT), self.wide(VIEW)
-        heights = (max(2.0, len(loadings)) + 1.0, max(2.0, len(shares)) + 1.6)
-        height = row_height(int(sum(heights)), 1.0)
-        axes = self._axes(style, height, (1.0,), heights)
-        self._panel(axes[0], loadings, style, "Loading")
-        self._panel(axes[1], shares, style, "Share", share=True)
-        axes[0].tick_params(axis="x", labelbottom=False)
-        axes[1].set_xlabel("Latent factor, by falling variance")
-
-    def _panel(
-        self, ax: Any, wide: pd.DataFrame, style: Style, called: str, *, share: bool = False
-    ) -> None:
-        values, limit = wide.to_numpy(dtype=float), 1.0 if share else None
-        draw_cells(ax, values, style, called, limit=limit, written=number, signed=not share)
-        name_rows(ax, list(wide.index), style, 0.3)
-        ax.set_ylim(len(wide) - 0.5, -0.5)
-        name_columns(ax, list(map(str, wide.columns)), style, 0.5)
-
-
-def _output_names(model: Any, n: int) -> list[str]:
-    classes = getattr(model, "classes_", None)
-    if classes is not None:
-        names = [str(c) for c in classes]
-        # One output for two classes, which points to the second.
-        return names if len(names) == n else names[-1:]
-    return ["outcome"] if n == 1 else [f"target {c}" for c in range(n)]
-
-
-_HAS, _LABEL = "has_", "n_"
-MOST_LABELS = 10
-
-
-class MissingViewsDisplay(Display):
-    """Patterns of present and missing views, with the number of samples of each.
-
-    ``plot(most=12)`` draws so many patterns at most, the most frequent first.
-
-    Parameters
-    ----------
-    presence : DataFrame
-        One row per sample: a column ``has_<view>`` of 0 and 1 for each view and, in
-        classification, label; as ``presence.csv`` has it.
-    by_label : bool, optional
-        Divide the bars by label; by default where there are at most ten labels.
+        Rows of `explain` of one sample and output: view, feature, contribution and, where known,
+        lower and upper. The row "(average person)" is the starting point.
+    probability : bool, default=True
+        Whether the contributions are log odds of a probability.
+    sample, output : str, optional
+        Sample and class (or outcome) of the prediction.
 
     Attributes
     ----------
     table : DataFrame
-        One row per pattern, the most frequent first: ``has_<view>``, people, and ``n_<label>``.
+        view, feature, contribution, lower, upper, start and end of each bar and, with
+        probability, the probability after it; the last row is the prediction.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from baldur import MultiView
-    >>> from baldur.plots import MissingViewsDisplay
-    >>> data = MultiView({"clinic": np.ones((4, 2)), "genes": np.ones((4, 3))},
-    ...                  present={"genes": [True, True, False, False]})
-    >>> MissingViewsDisplay.from_data(data).alt_text
-    'Of 4 samples, 2 have all 2 views; 2 have no genes.'
+    >>> import pandas as pd
+    >>> from baldur.plots import ContributionsDisplay
+    >>> table = pd.DataFrame({"view": ["", "clinic", "genes"], "contribution": [-1.0, 1.5, -0.3],
+    ...                       "feature": ["(average person)", "age", "APOE"]})
+    >>> print(ContributionsDisplay(table, output="PD").alt_text)
+    From the average person's 26.9% to a probability of PD of 55.0% (log odds 0.2), the largest
+    contributions being clinic: age +1.50; genes: APOE -0.30.
     """
 
-    nothing = ("", "There are no samples.")
-
-    def __init__(self, presence: pd.DataFrame, by_label: bool | None = None) -> None:
-        presence = pd.DataFrame(presence)
-        columns = [c for c in presence.columns if str(c).startswith(_HAS)]
-        self.views = [str(c).removeprefix(_HAS) for c in columns]
-        labels = presence["label"].astype(str) if "label" in presence else pd.Series(dtype=str)
-        if by_label is None:
-            by_label = labels.nunique() <= MOST_LABELS
-        self.labels = sorted(labels.unique()) if by_label else []
-        table = presence[columns].astype(int).assign(people=1)
-        for name in self.labels:
-            table[f"{_LABEL}{name}"] = (labels == name).astype(int)
-        table = table.groupby(columns, as_index=False).sum()
-        super().__init__(table.sort_values("people", ascending=False, kind="stable"))
+    def __init__(
+        self,
+        table: pd.DataFrame,
+        *,
+        probability: bool = True,
+        sample: str | None = None,
+        output: str | None = None,
+    ) -> None:
+        super().__init__(_walk(pd.DataFrame(table), probability))
+        self.probability, self.sample, self.output = probability, sample, output
 
     @classmethod
-    def from_data(cls, data: MultiView, y: Any = None) -> Self:
-        """Show the patterns of some data.
+    def from_estimator(
+        cls, model: Any, X: Any, sample: Any = None, output: str | None = None, most: int = 50
+    ) -> Self:
+        """Explain the prediction for one sample.
 
         Parameters
         ----------
-        data : MultiView
-        y : array-like of shape (n_samples,), optional
-            Labels.
+        model : fitted estimator
+        X : MultiView, or array or DataFrame of shape (n_samples, n_features)
+            Samples with the views of ``fit``.
+        sample : optional
+            Id of the sample, as in `explain`. Needed where `X` has several samples.
+        output : str, optional
+            Class whose probability is explained; by default the positive one of two classes, the
+            most probable one of several, and the first outcome in regression.
+        most : int, default=50
+            Largest number of features of a view that are listed one by one.
         """
-        has = {f"{_HAS}{v}": data.view(v).present.astype(int) for v in data.view_names}
-        table = pd.DataFrame(has)
-        if y is not None:
-            table["label"] = np.asarray(y)
-        return cls(table)
+        if sample is None:
+            _chosen_sample(sample_names(X), sample)
+        return cls.from_explanation(
+            model.explain(X, most=most), sample, output, probability=hasattr(model, "classes_")
+        )
 
     @classmethod
-    def from_result(cls, result: Any) -> Self:
-        """Show the patterns of the data of a comparison."""
-        results = results_of(result)
-        return cls(results.table("presence"), by_label=bool(results.classes))
+    def from_explanation(
+        cls,
+        table: pd.DataFrame,
+        sample: Any = None,
+        output: str | None = None,
+        *,
+        probability: bool | None = None,
+    ) -> Self:
+        """Show one sample and output of a table that `explain` returned.
+
+        Parameters
+        ----------
+        table : DataFrame
+        sample, output, probability
+            As in `from_estimator`; by default probabilities where the table has the row
+            "(uncertainty)", which regressions do not have.
+        """
+        name = _chosen_sample(list(dict.fromkeys(table["sample"])), sample)
+        rows = table[table["sample"] == name]
+        outputs = rows["output"].astype(str)
+        if output is None:
+            output = rows.groupby(outputs)["contribution"].sum().idxmax()
+        if str(output) not in set(outputs):
+            raise InputError(
+                f"There is no output {output!r} in the explanation, only {list(outputs.unique())}."
+            )
+        if probability is None:
+            probability = bool((rows["feature"] == UNCERTAINTY).any())
+        rows = rows[outputs == str(output)]
+        return cls(rows, probability=probability, sample=str(name), output=str(output))
 
     @property
-    def people(self) -> int:
-        """Number of samples over all patterns."""
-        return int(self.table["people"].sum())
-
-    def present(self, view: str) -> int:
-        """Return the number of samples that have a view."""
-        return int((self.table[f"{_HAS}{view}"] * self.table["people"]).sum())
+    def value(self) -> float:
+        """The prediction: log odds, or units of the outcome in regression."""
+        return float(self.table["end"].iloc[-1])
 
     def _sentence(self) -> str:
-        columns = [f"{_HAS}{v}" for v in self.views]
-        whole = self.table[self.table[columns].all(axis=1)]["people"].sum()
-        lacking = ", ".join(
-            f"{missing:,} {'has' if missing == 1 else 'have'} no {plain(v)}"
-            for v in self.views
-            if (missing := self.people - self.present(v))
+        terms = self.table.iloc[1:-1]
+        of = f" of {plain(self.output)}" if self.output else ""
+        end = number(self.value)
+        if self.probability:
+            end = f"a probability{of} of {expit(self.value):.1%} (log odds {end})"
+        start = float(self.table["end"].iloc[0])
+        begin = f"{expit(start):.1%}" if self.probability else number(start)
+        order = np.argsort(-np.abs(terms["contribution"].to_numpy(dtype=float)), kind="stable")
+        largest = "; ".join(
+            f"{plain(full_name(*_pair(row)))} {fixed(row['contribution'], sign=True)}"
+            for row in terms.iloc[order[:3]].to_dict("records")
         )
-        text = f"Of {count(self.people, 'sample')}, {int(whole):,} have all "
-        text += count(len(self.views), "view")
-        return f"{text}; {lacking}." if lacking else f"{text}."
+        why = f", the largest contributions being {largest}" if largest else ""
+        return f"From the average person's {begin} to {end}{why}."
 
-    def _draw(self, style: Style, *, most: int = 12) -> None:
-        """Draw a row per pattern: filled dots for present views, and a bar with the count."""
-        shown = self.table.head(most)
-        # Names of views are written vertically above the dots.
-        high = 0.09 * max((min(len(v), 22) + 5 for v in self.views), default=5)
-        height = max(1.8, 0.3 * len(shown) + high + 0.8)
-        dots, bars = self._axes(style, height, (max(1.0, 0.28 * len(self.views)), 2.2))
-        self._dots(dots, shown, style)
-        self._bars(bars, shown, style)
-        bars.set_ylim(dots.get_ylim())
-        more = len(self.table) - len(shown)
-        note = f"\n({more:,} rarer patterns not drawn)" if more else ""
-        bars.set_xlabel(f"Samples{note}", loc="right")
+    def _draw(self, style: Style, *, most: int = 14) -> None:
+        """Draw a bar per term; each starts at the end of the previous one."""
+        shown = self._shown(most)
+        height = row_height(len(shown), 1.3 if self.probability else 0.9)
+        main = self._axes(style, height)[0]
+        self._bars(main, shown, style)
+        name_features(main, [_pair(r) for r in shown.to_dict("records")], style)
+        main.set_xlabel("Log odds" if self.probability else "Predicted outcome")
+        low, high = self._range(shown)
+        main.set_xlim(low, high)
+        if self.probability:
+            self._probability_axis(main, low, high, style)
 
-    def _dots(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
-        has = shown[[f"{_HAS}{v}" for v in self.views]].to_numpy(dtype=bool)
-        y, x = np.mgrid[: has.shape[0], : has.shape[1]]
-        ax.plot(x[has], y[has], linestyle="none", marker="o", markersize=7, color=style.colour(0))
-        ax.plot(
-            x[~has], y[~has], linestyle="none", marker="o", markersize=7, markerfacecolor="none",
-            markeredgecolor=style.faint,
-        )  # fmt: skip
-        short = short_names(self.views, 22)
-        names = [f"{n} ({self.present(v):,})" for n, v in zip(short, self.views, strict=True)]
-        ax.xaxis.tick_top()
-        ax.set_xticks(range(len(names)), names, rotation=90)
-        ax.set_yticks([])
-        ax.set_xlim(-0.6, len(names) - 0.4)
-        ax.set_ylim(len(shown) - 0.4, -0.6)
-        ax.tick_params(length=0)
-        for side in ax.spines.values():
-            side.set_visible(False)
+    def _shown(self, most: int) -> pd.DataFrame:
+        """Return the rows that are drawn, the smallest terms joined; the ends do not change."""
+        terms = self.table.iloc[1:-1]
+        if len(terms) > most:
+            size = np.abs(terms["contribution"].to_numpy(dtype=float))
+            # The effect of the uncertainty is always drawn.
+            size = np.where(terms["feature"] == UNCERTAINTY, np.inf, size)
+            keep = np.sort(np.argsort(-size, kind="stable")[: most - 1])
+            rest = np.setdiff1d(np.arange(len(terms)), keep)
+            joined = {
+                "view": "", "feature": f"{len(rest):,} {_SMALL}",
+                "contribution": float(terms["contribution"].iloc[rest].sum()),
+                "lower": np.nan, "upper": np.nan,
+            }  # fmt: skip
+            large = terms.iloc[keep]
+            last = large["feature"] == UNCERTAINTY
+            terms = pd.concat([large[~last], pd.DataFrame([joined]), large[last]])
+        table = pd.concat([self.table.iloc[:1], terms], ignore_index=True)
+        return _walk(table, self.probability)
 
     def _bars(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
-        parts = [shown[f"{_LABEL}{name}"] for name in self.labels] or [shown["people"]]
-        handles = stacked_bars(ax, parts, style, height=0.62)
-        for row, people in enumerate(shown["people"]):
-            ax.text(
-                people, row, f" {people:,}", va="center", color=style.ink, fontsize=style.size - 1
+        up, down = style.colour(1), style.colour(0)
+        for i, row in enumerate(shown.to_dict("records")):
+            last = i == len(shown) - 1
+            if i == 0 or last:
+                ax.plot(
+                    [row["end"]], [i], marker="D" if last else "o", color=style.ink, markersize=6.5,
+                    linestyle="none",
+                )  # fmt: skip
+            else:
+                rises = row["contribution"] >= 0
+                ax.barh(
+                    [i], [row["contribution"]], left=[row["start"]], height=0.62,
+                    color=up if rises else down, hatch="" if rises else "///",
+                    edgecolor=style.rc()["hatch.color"], linewidth=0.0,
+                )  # fmt: skip
+                ends = [row["start"] + row[k] for k in ("lower", "upper")]
+                if np.isfinite(ends).all():
+                    ax.plot(ends, [i, i], color=style.ink, linewidth=1.0, solid_capstyle="butt")
+            if not last:
+                ax.plot([row["end"]] * 2, [i, i + 1], color=style.faint, linewidth=0.8, zorder=0)
+        end = f"{expit(self.value):.0%}" if self.probability else number(self.value)
+        ax.annotate(
+            end, (self.value, len(shown) - 1), xytext=(8, 0), textcoords="offset points",
+            va="center", fontweight="bold", color=style.ink,
+        )  # fmt: skip
+
+    def _range(self, shown: pd.DataFrame) -> tuple[float, float]:
+        starts, limits = shown["start"].to_numpy(dtype=float)[:, None], shown[["lower", "upper"]]
+        ends = np.r_[shown["end"].to_numpy(dtype=float), np.ravel(starts + limits.to_numpy(float))]
+        ends = ends[np.isfinite(ends)]
+        low, high = float(ends.min()), float(ends.max())
+        room = max(high - low, 0.5 if self.probability else 1e-6)
+        # The prediction is written to the right of the last marker.
+        return low - 0.06 * room, high + 0.16 * room
+
+    def _probability_axis(self, ax: Any, low: float, high: float, style: Style) -> None:
+        top = ax.twiny()
+        top.set_xlim(low, high)
+        inside = [p for p in _PROBABILITIES if low <= logit(p) <= high]
+        if len(inside) < 2:
+            inside = sorted({*inside, *(round(float(expit(v)), 3) for v in (low, high))})
+            inside = [p for p in inside if 0 < p < 1 and low <= logit(p) <= high]
+        apart = (high - low) * (0.15 if not style.narrow else 0.22)
+        chosen: list[float] = []
+        for p in sorted(inside, key=lambda p: abs(p - 0.5)):
+            if all(abs(logit(p) - logit(q)) >= apart for q in chosen):
+                chosen.append(p)
+        chosen.sort()
+        top.set_xticks([logit(p) for p in chosen], [f"{100 * p:g} %" for p in chosen])
+        top.spines["top"].set_visible(True)
+        top.spines["left"].set_visible(False)
+        of = f" of {label(self.output, 14 if style.narrow else 24)}" if self.output else ""
+        top.set_xlabel(f"Probability{of}", loc="right")
+
+
+def _walk(table: pd.DataFrame, probability: bool) -> pd.DataFrame:
+    """Return the terms from the average person to the prediction, with start and end of each."""
+    table = table[table["feature"] != PREDICTION].reset_index(drop=True)
+    for column in ("lower", "upper"):
+        if column not in table:
+            table[column] = np.nan
+    first = (table["feature"] == AVERAGE).to_numpy()
+    last = (table["feature"] == UNCERTAINTY).to_numpy()
+    if not first.any():
+        raise InputError(
+            f"The contributions have no row {AVERAGE!r}, which is their starting point. Pass the "
+            "rows of one sample and output of explain()."
+        )
+    order = np.lexsort((np.arange(len(table)), last, ~first))
+    table = table.iloc[order][["view", "feature", "contribution", "lower", "upper"]]
+    end = np.cumsum(table["contribution"].to_numpy(dtype=float))
+    total = {"view": "", "feature": PREDICTION, "contribution": end[-1]}
+    table = pd.concat([table, pd.DataFrame([total])], ignore_index=True)
+    table["start"] = np.r_[0.0, end[:-1], 0.0]
+    table["end"] = np.r_[end, end[-1]]
+    if probability:
+        table["probability"] = expit(table["end"])
+    return table
+
+
+def _chosen_sample(known: list[Any], sample: Any) -> Any:
+    """Return the sample to show: the given one, or the only one."""
+    listed = ", ".join(repr(str(s)) for s in known[:5]) + (", ..." if len(known) > 5 else "")
+    if sample is None:
+        if len(known) != 1:
+            raise InputError(
+                f"The figure shows one sample, but there are {len(known)}. Say which one with "
+                f"sample=; the samples are {listed}."
             )
-        ax.set_xlim(0.0, float(shown["people"].max()) * 1.25)
-        ax.set_yticks([])
-        ax.locator_params(axis="x", integer=True)
-        fit_ticks(ax, style, 0.5, most=4)
-        if self.labels:
-            legend(ax, handles, self.labels, style)
+        return known[0]
+    named = [s for s in known if str(s) == str(sample)]
+    if not named:
+        raise InputError(f"There is no sample {str(sample)!r}; the samples are {listed}.")
+    return named[0]
+
+
+def _pair(row: dict[Any, Any]) -> tuple[str, str]:
+    """Return view and feature of a term, as names in the figure; the view of a total is empty."""
+    feature = str(row["feature"])
+    if feature in (AVERAGE, UNCERTAINTY, PREDICTION) or feature.endswith(_SMALL):
+        return "", feature.strip("()").replace("(", "")
+    return str(row["view"]), "other features" if feature == OTHERS else feature

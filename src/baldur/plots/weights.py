@@ -1,4 +1,4 @@
-"""Weights of the selected features: forest plot, shares of the views, and weights of each fold."""
+"""Weights of the selected features: forest plot, and the weights of each fold."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import n_usable_features
-from baldur.plots.display import Display, results_of, rows_of_model
+from baldur.plots.display import Display, fold_names, results_of, rows_of_model
 from baldur.plots.drawing import (
     draw_cells,
     fit_ticks,
     listed,
     name_columns,
     name_features,
-    name_rows,
     points,
     row_height,
-    stacked_bars,
 )
 from baldur.plots.style import Style, count, full_name, label, matplotlib, number, plain
 
@@ -201,129 +199,6 @@ class ForestDisplay(Display):
         # The panel is narrow: the title is broken into two lines of similar length.
         halves = [(" ".join(words[:k]), " ".join(words[k:])) for k in range(1, len(words) + 1)]
         ax.set_xlabel("\n".join(min(halves, key=lambda h: max(map(len, h)))), loc="right")
-
-
-MOST_VIEWS = 8
-"""Views drawn with a colour of their own; the smallest of more are drawn as one."""
-OTHER_VIEWS = "other views"
-ALL_GROUPS = "all"
-
-
-class ViewShareDisplay(Display):
-    """Shares of the views as stacked bars, one bar per fold or factor and one overall.
-
-    ``plot(most=20)`` draws so many folds or factors at most, besides the bar of all.
-
-    Parameters
-    ----------
-    table : DataFrame
-        group ("all", or the name of a fold or factor), view, share. Shares of a group add up to 1,
-        or to 0 where no feature was selected.
-    groups : str, default="fold"
-        Kind of the groups.
-    of : str, default="the prediction's variance"
-        Quantity that the shares divide.
-
-    Examples
-    --------
-    >>> from baldur import BaldurClassifier
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.plots import ViewShareDisplay
-    >>> made = make_multiview(60, {"clinic": 3, "genes": 6}, informative={"clinic": 2},
-    ...                       random_state=0)
-    >>> model = BaldurClassifier(members=("pooled",)).fit(made.data, made.target)
-    >>> print(ViewShareDisplay.from_estimator(model).alt_text)
-    Share of each view in the prediction's variance: clinic 8...%, genes 1...%.
-    """
-
-    nothing = ("Shares of the views: no feature was selected.", "No feature was selected.")
-
-    def __init__(
-        self, table: pd.DataFrame, *, groups: str = "fold", of: str = "the prediction's variance"
-    ) -> None:
-        super().__init__(table)
-        self.groups, self.of = groups, of
-
-    @classmethod
-    def from_estimator(cls, model: Any) -> Self:
-        """Show the share of each view in the prediction and in each factor."""
-        selected = any(mask.any() for mask in model.selected_features_.values())
-        rows = [(ALL_GROUPS, v, s if selected else 0.0) for v, s in model.view_relevance_.items()]
-        factors = model.factor_relevance_
-        if len(factors) > 1:
-            rows += [
-                (str(factor), view, float(share))
-                for factor, shares in factors.iterrows()
-                for view, share in shares.items()
-            ]
-        return cls(pd.DataFrame(rows, columns=["group", "view", "share"]), groups="factor")
-
-    @classmethod
-    def from_result(cls, result: Any, model: str | None = None) -> Self:
-        """Show the share of each view in every outer fold.
-
-        The shares divide the variance of the linear predictor or, for a model without weights, the
-        number of selected features.
-        """
-        results = results_of(result)
-        views, name = rows_of_model(results, "views", model, "shares of views")
-        column = "variance_share" if views["variance_share"].notna().all() else "share"
-        folds = results.of_model("view_shares", name)
-        parts = [views.assign(group=ALL_GROUPS)]
-        if len(folds):
-            parts.append(folds.assign(group=fold_names(folds)))
-        table = pd.concat(part[["group", "view", column]] for part in parts)
-        of = "the prediction's variance" if column == "variance_share" else "the selected features"
-        return cls(table.rename(columns={column: "share"}), of=of)
-
-    @property
-    def _overall(self) -> pd.DataFrame:
-        return self.table[self.table["group"] == ALL_GROUPS]
-
-    @property
-    def _is_empty(self) -> bool:
-        return not self._overall["share"].sum() > 0
-
-    def _sentence(self) -> str:
-        used = self._overall.sort_values("share", ascending=False)
-        used = used[used["share"] > 0].head(8)
-        listed = ", ".join(
-            f"{plain(view)} {'under 1%' if share < 0.005 else f'{share:.0%}'}"
-            for view, share in zip(used["view"], used["share"], strict=True)
-        )
-        n = self.table.loc[self.table["group"] != ALL_GROUPS, "group"].nunique()
-        each = f", also for each of {n} {self.groups}s" if n else ""
-        return f"Share of each view in {self.of}: {listed}{each}."
-
-    def _drawn(self) -> pd.DataFrame:
-        """Return groups by used views, the largest first, the smallest of many as one column."""
-        wide = self.table.pivot_table(
-            index="group", columns="view", values="share", aggfunc="sum", sort=False
-        ).fillna(0.0)
-        total = wide.sum().sort_values(ascending=False, kind="stable")
-        wide = wide[total.index[(total > 0) | (total.max() <= 0)]]
-        if wide.shape[1] > MOST_VIEWS:
-            rest = wide.iloc[:, MOST_VIEWS - 1 :].sum(axis=1)
-            wide = wide.iloc[:, : MOST_VIEWS - 1].assign(**{OTHER_VIEWS: rest})
-        return wide
-
-    def _draw(self, style: Style, *, most: int = 20) -> None:
-        """Draw one stacked bar per group."""
-        wide = self._drawn().head(most + 1)
-        lines = 1 + min(wide.shape[1], MOST_VIEWS) // 3
-        main = self._axes(style, row_height(len(wide), 1.0 + 0.22 * lines))[0]
-        handles = stacked_bars(main, [wide[view] for view in wide], style, height=0.72)
-        for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):
-            main.text(0.01, row, "no feature selected", va="center", color=style.ink)
-        called = [
-            g if g == ALL_GROUPS or str(g).startswith(self.groups) else f"{self.groups} {g}"
-            for g in wide.index
-        ]
-        name_rows(main, called, style, 0.25)
-        main.set_xlim(0.0, 1.0)
-        main.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
-        main.set_xlabel(f"Share of {self.of}")
-        self._legend(handles, list(map(str, wide.columns)), style)
 
 
 class FoldHeatmapDisplay(Display):
@@ -549,12 +424,3 @@ def _round_below(value: float) -> float:
     """Return the largest of 1, 2 and 5 times a power of ten that is not above a positive value."""
     power = 10.0 ** np.floor(np.log10(value))
     return float(max(k * power for k in (1, 2, 5) if k * power <= value))
-
-
-def fold_names(table: pd.DataFrame) -> np.ndarray:
-    """Return the name of the fold of each row: "3", or "2.3" where there are repeats."""
-    repeats = table["repeat"].astype(int)
-    folds = table["fold"].astype(int).astype(str)
-    if repeats.nunique() <= 1:
-        return folds.to_numpy(dtype=str)
-    return (repeats.astype(str) + "." + folds).to_numpy(dtype=str)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -51,14 +51,6 @@ def sample_column(mv: MultiView, name: str, who: str) -> pd.Series:
 FAR_DEVIATIONS = 10.0
 """Training standard deviations from the mean at which a number is flagged, as an age of 540 is. Of
 a log-normal covariate 1 value in 1,000 is that far away, of a normal one none."""
-
-
-class CovariateFlags(NamedTuple):
-    """Covariates of samples that differ from training."""
-
-    far: list[tuple[int, str]]  # (int, str)
-    unknown: list[UnknownLevel]
-    imputed: list[tuple[int, str]]  # (int, str); Samples with a missing cell, and the covariate
 
 
 @dataclass(frozen=True)
@@ -158,27 +150,29 @@ class Covariates:
             parts.append(coded)
         return np.hstack(parts) if parts else np.zeros((len(mv), 0))
 
-    def flags(self, mv: MultiView, who: str) -> CovariateFlags:
-        """Return covariates of samples that differ from training."""
-        found = CovariateFlags([], [], [])
+    def flags(self, mv: MultiView, who: str) -> dict[str, list[tuple[int, Any]]]:
+        """Return for each flag of `FLAGS` the covariates of samples that differ from training."""
+        far: list[tuple[int, str]] = []
+        unknown: list[tuple[int, UnknownLevel]] = []
+        imputed: list[tuple[int, str]] = []
         at = {name: k for k, name in enumerate(self.features)}
         for name in self.names:
             column, levels = sample_column(mv, name, who), self.levels.get(name)
             if levels is not None:
                 for row, text in enumerate(level_texts(column)):
                     if not text:
-                        found.imputed.append((row, name))
+                        imputed.append((row, name))
                     elif text not in levels:
-                        found.unknown.append(UnknownLevel(row, COVARIATE, name, text, levels))
+                        unknown.append((row, UnknownLevel(row, COVARIATE, name, text, levels)))
                 continue
             values = _numbers(column, name, who)
-            found.imputed.extend((int(row), name) for row in np.flatnonzero(np.isnan(values)))
+            imputed += [(int(row), name) for row in np.flatnonzero(np.isnan(values))]
             mean, scale = self.mean[at[name]], self.scale[at[name]]
             with np.errstate(invalid="ignore", over="ignore"):
-                far = np.flatnonzero(np.abs(values - mean) > FAR_DEVIATIONS * scale)
+                rows = np.flatnonzero(np.abs(values - mean) > FAR_DEVIATIONS * scale)
             learned = f"training: mean {mean:.4g}, standard deviation {scale:.4g}"
-            found.far.extend((int(row), f"{name} = {values[row]:.6g} ({learned})") for row in far)
-        return found
+            far += [(int(row), f"{name} = {values[row]:.6g} ({learned})") for row in rows]
+        return {"out_of_range": far, "unknown_category": unknown, "imputed": imputed}
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse levels of other covariates, and statistics of other columns."""

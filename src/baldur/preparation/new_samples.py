@@ -76,6 +76,13 @@ class _Block(NamedTuple):
         with np.errstate(invalid="ignore"):
             return np.asarray((self.cells < self.low - slack) | (self.cells > self.high + slack))
 
+    def text(self, names: np.ndarray, row: int, column: int) -> str:
+        """Return one cell beside the training range of its column."""
+        return (
+            f"{names[column]} = {self.cells[row, column]:.6g} (training: "
+            f"{self.low[column]:.6g} to {self.high[column]:.6g})"
+        )
+
     def shifted(self) -> np.ndarray:
         """Return columns whose median is far outside the training range."""
         slack = FAR_COLUMN * (self.high - self.low)
@@ -109,9 +116,12 @@ def warn_of_shift(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray])
     range than that range is wide: other units, another transformation, a code for missing values.
     """
     covariates = scaling.covariate_flags(mv)
-    if covariates is not None:
-        _warn_of_covariates(covariates.far, mv.sample_ids)
-        warn_of_unknown(covariates.unknown, mv.sample_ids)
+    if far := covariates.get("out_of_range"):
+        first = [f"sample {str(mv.sample_ids[row])!r} has {text}" for row, text in far[:NAMED]]
+        listed = _some_values(first, len(far))
+        _warn(f"Covariates far from the training mean: {listed}. {_CHECK_CELLS}")
+    unknown = [level for _, level in covariates.get("unknown_category", ())]
+    warn_of_unknown(unknown, mv.sample_ids)
     for name, mask in needed.items():
         view = mv.view(name)
         columns = np.flatnonzero(mask & ~scaling.constant_[name])
@@ -121,51 +131,48 @@ def warn_of_shift(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray])
         most = max(FEWEST_COLUMNS, MOST_CELLS // len(present))
         spaced = np.linspace(0, len(columns) - 1, min(len(columns), most)).astype(np.intp)
         (block,) = _blocks(scaling, mv[present].view(name), columns[spaced])
+        names = view.names_of(block.columns)
         shifted = block.shifted()
-        if shifted.any():
-            _warn_of_columns(view, block, np.flatnonzero(shifted))
+        at = np.flatnonzero(shifted)
+        if len(at):
+            d = int(at[0])
+            _warn(
+                f"View {name!r}: {some(names[at].tolist())} lie far outside the training range; "
+                f"the median of the first is {float(np.nanmedian(block.cells[:, d])):.4g}, and "
+                f"training had {block.low[d]:.4g} to {block.high[d]:.4g}. Check the units, "
+                "the transformation and the code of missing values."
+                f"{_suspected_code(names, block, at)}"
+            )
         rows, at = np.nonzero(block.outside(FAR_CELL) & ~shifted)
         if len(rows):
-            _warn_of_cells(view, block, mv.sample_ids[present], rows, at)
+            # One cell of each feature first: a code for missing values must not hide an absurd age.
+            order = np.argsort(pd.Series(at).groupby(at).cumcount(), kind="stable")[:NAMED]
+            ids = mv.sample_ids[present]
+            first = [
+                f"sample {str(ids[i])!r} has {block.text(names, i, d)}"
+                for i, d in zip(rows[order], at[order], strict=True)
+            ]
+            _warn(
+                f"View {name!r}: values far outside the training range: "
+                f"{_some_values(first, len(rows))}. "
+                f"{_CHECK_CELLS}{_suspected_code(names, block, np.unique(at))}"
+            )
 
 
-def _warn_of_columns(view: View, block: _Block, at: np.ndarray) -> None:
-    d = int(at[0])
-    median = float(np.nanmedian(block.cells[:, d]))
-    warnings.warn(
-        f"View {view.name!r}: {some(view.names_of(block.columns[at]).tolist())} lie far outside "
-        f"the training range; the median of the first is {median:.4g}, and training had "
-        f"{block.low[d]:.4g} to {block.high[d]:.4g}. Check the units, the transformation and the "
-        f"code of missing values.{_suspected_code(view, block, at)}",
-        ShiftWarning,
-        stacklevel=2,
-    )
+_CHECK_CELLS = "Check these cells before you use the predictions for these samples."
 
 
-def _warn_of_cells(
-    view: View, block: _Block, samples: np.ndarray, rows: np.ndarray, at: np.ndarray
-) -> None:
-    names = view.names_of(block.columns)
-    # One cell of each feature first: a code for missing values must not hide an absurd age.
-    nth = pd.Series(at).groupby(at).cumcount().to_numpy()
-    order = np.argsort(nth, kind="stable")
-    rows, at = rows[order], at[order]
-    listed = [
-        f"sample {str(samples[i])!r} has {names[d]} = {block.cells[i, d]:.6g} (training: "
-        f"{block.low[d]:.6g} to {block.high[d]:.6g})"
-        for i, d in list(zip(rows, at, strict=True))[:NAMED]
-    ]
-    more = f", and {len(rows) - NAMED:,} more values" if len(rows) > NAMED else ""
-    warnings.warn(
-        f"View {view.name!r}: values far outside the training range: {', '.join(listed)}{more}. "
-        "Check these cells before you use the predictions for these samples."
-        f"{_suspected_code(view, block, np.unique(at))}",
-        ShiftWarning,
-        stacklevel=2,
-    )
+def _warn(message: str) -> None:
+    warnings.warn(message, ShiftWarning, stacklevel=3)
 
 
-def _suspected_code(view: View, block: _Block, at: np.ndarray) -> str:
+def _some_values(first: Sequence[str], n: int) -> str:
+    """Return the first of `n` values as text, and how many there are besides."""
+    more = f", and {n - len(first):,} more values" if n > len(first) else ""
+    return ", ".join(first) + more
+
+
+def _suspected_code(names: np.ndarray, block: _Block, at: np.ndarray) -> str:
     """Return a sentence about values that may be codes for missing values, "" without any."""
     outside = block.outside(FAR_COLUMN)
     columns: dict[float, list[str]] = {}
@@ -175,25 +182,13 @@ def _suspected_code(view: View, block: _Block, at: np.ndarray) -> str:
         most = int(counts.argmax())
         if counts[most] >= max(CODE_REPEATS, CODE_SHARE * counts.sum()):
             code = float(values[most])
-            columns.setdefault(code, []).append(str(view.names_of(block.columns[[d]])[0]))
+            columns.setdefault(code, []).append(str(names[d]))
             times[code] = times.get(code, 0) + int(counts[most])
     return "".join(
-        f" The value {code:.6g} occurs {times[code]:,} times in {some(names)}; if it is a code for "
-        f'missing values, read the table with missing = ["{code:.6g}"].'
-        for code, names in columns.items()
+        f" The value {code:.6g} occurs {times[code]:,} times in {some(listed)}; if it is a code "
+        f'for missing values, read the table with missing = ["{code:.6g}"].'
+        for code, listed in columns.items()
     )
-
-
-def _warn_of_covariates(far: Sequence[tuple[int, str]], sample_ids: np.ndarray) -> None:
-    if far:
-        listed = [f"sample {str(sample_ids[row])!r} has {text}" for row, text in far[:NAMED]]
-        more = f", and {len(far) - NAMED:,} more values" if len(far) > NAMED else ""
-        warnings.warn(
-            f"Covariates far from the training mean: {', '.join(listed)}{more}. Check these cells "
-            "before you use the predictions for these samples.",
-            ShiftWarning,
-            stacklevel=2,
-        )
 
 
 def used_levels(
@@ -217,11 +212,9 @@ def warn_of_unknown(found: Sequence[UnknownLevel], sample_ids: np.ndarray) -> No
         where = "Covariate" if one.view == COVARIATE else f"View {one.view!r}:"
         samples.setdefault(f"{where} {one}", []).append(str(sample_ids[one.row]))
     for what, ids in samples.items():
-        warnings.warn(
+        _warn(
             f"{what} did not occur in training and counts as missing. Samples: {some(ids)}. "
-            "Correct these cells if the level is another spelling of a known one.",
-            ShiftWarning,
-            stacklevel=3,
+            "Correct these cells if the level is another spelling of a known one."
         )
 
 
@@ -235,46 +228,37 @@ def flag_table(
     unknown: Sequence[UnknownLevel],
 ) -> pd.DataFrame:
     """Return one row of flags per sample, see `Preparation.flag_samples`."""
-    found: dict[str, list[list[str]]] = {flag: [[] for _ in range(len(mv))] for flag in FLAGS}
-    covariates = scaling.covariate_flags(mv)
-    if covariates is not None:
-        for row, text in covariates.far:
-            found["out_of_range"][row].append(f"covariate {text}")
-        for one in covariates.unknown:
-            found["unknown_category"][one.row].append(f"covariate {one}")
-        for row, text in covariates.imputed:
-            found["imputed"][row].append(f"covariate {text}")
-    several = len(needed) > 1
-    unknown_rows: dict[tuple[str, str], set[int]] = {}
-    for one in used_levels(unknown, mv, needed):
-        found["unknown_category"][one.row].append(f"{one.view}: {one}" if several else str(one))
-        unknown_rows.setdefault((one.view, one.column), set()).add(one.row)
+    flags: dict[str, list[list[str]]] = {flag: [[] for _ in range(len(mv))] for flag in FLAGS}
+    for flag, covariates in scaling.covariate_flags(mv).items():
+        for row, what in covariates:
+            flags[flag][row].append(f"covariate {what}")
+    prefixes = {name: f"{name}: " if len(needed) > 1 else "" for name in needed}
+    used = used_levels(unknown, mv, needed)
+    for level in used:
+        flags["unknown_category"][level.row].append(f"{prefixes[level.view]}{level}")
+    has_unknown = {(level.view, level.column, level.row) for level in used}
     for name, mask in needed.items():
-        view = mv.view(name)
+        view, prefix = mv.view(name), prefixes[name]
         columns = np.flatnonzero(mask & ~scaling.constant_[name])
         if not len(columns):
             continue
-        prefix = f"{name}: " if several else ""
         for row in np.flatnonzero(~view.present):
-            found["missing_views"][row].append(name)
+            flags["missing_views"][row].append(name)
         owners = _owners(view)
         for block in _blocks(scaling, view, columns):
             names = view.names_of(block.columns)
             missing = np.isnan(block.cells) & view.present[:, None]
             for row, d in zip(*np.nonzero(missing), strict=True):
                 owner = str(names[d] if owners is None else owners[block.columns[d]])
-                text = prefix + owner
-                known = row not in unknown_rows.get((name, owner), ())
-                if known and text not in found["imputed"][row][-1:]:  # levels of one category
-                    found["imputed"][row].append(text)
+                imputed = flags["imputed"][row]
+                # A category has several columns.
+                if (name, owner, row) not in has_unknown and prefix + owner not in imputed[-1:]:
+                    imputed.append(prefix + owner)
             if _has_range(view):
                 for row, d in zip(*np.nonzero(block.outside(ROUNDING)), strict=True):
-                    found["out_of_range"][row].append(
-                        f"{prefix}{names[d]} = {block.cells[row, d]:.6g} (training: "
-                        f"{block.low[d]:.6g} to {block.high[d]:.6g})"
-                    )
+                    flags["out_of_range"][row].append(prefix + block.text(names, row, d))
     table = pd.DataFrame(
-        {flag: [_listed(parts) for parts in lists] for flag, lists in found.items()},
+        {flag: [_listed(parts) for parts in lists] for flag, lists in flags.items()},
         index=pd.Index(mv.sample_ids, name="sample"),
     )
     table["flags"] = [_in_words(row) for row in table.itertuples(index=False)]

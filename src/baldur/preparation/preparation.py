@@ -37,10 +37,9 @@ from baldur.preparation.steps import (
     missing_and_new,
 )
 from baldur.views.container import MultiView
-from baldur.views.labels import positive_weights
 from baldur.views.prepared_view import PreparedView
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES
-from baldur.views.validate import rename_hint
+from baldur.views.validate import positive_weights, rename_hint
 
 STEPS: dict[str, type[Step]] = {
     step.__name__: step for step in (CategoryEncoder, VariantFilter, VoxelMask, SiteHarmoniser)
@@ -288,9 +287,8 @@ class Preparation(BaseEstimator):
         """
         left, unknown = self._apply_steps(mv)
         if warn:
-            used = used_levels(unknown, left, self.scaling_.needed_columns)
-            warn_of_unknown(used, mv.sample_ids)
-        return self.scaling_.transform(left, warn=warn)
+            self._warn(left, unknown)
+        return self.scaling_.transform(left)
 
     def warn_of_new_samples(self, mv: MultiView, unknown: Sequence[UnknownLevel] = ()) -> None:
         """Warn about samples that differ from training, as ``transform(mv, warn=True)`` does.
@@ -303,8 +301,11 @@ class Preparation(BaseEstimator):
             As in `flag_samples`.
         """
         left, found = self._apply_steps(mv)
+        self._warn(left, [*unknown, *found])
+
+    def _warn(self, left: MultiView, unknown: Sequence[UnknownLevel]) -> None:
         needed = self.scaling_.needed_columns
-        warn_of_unknown(used_levels([*unknown, *found], left, needed), mv.sample_ids)
+        warn_of_unknown(used_levels(unknown, left, needed), left.sample_ids)
         warn_of_shift(self.scaling_, left, needed)
 
     def _apply_steps(self, mv: MultiView) -> tuple[MultiView, list[UnknownLevel]]:
@@ -316,6 +317,7 @@ class Preparation(BaseEstimator):
             if isinstance(step, CategoryEncoder):
                 unknown += step.unknown_levels(mv)
             mv = left
+        self.scaling_.check_columns(mv)
         return mv, unknown
 
     def flag_samples(self, mv: MultiView, unknown: Sequence[UnknownLevel] = ()) -> pd.DataFrame:

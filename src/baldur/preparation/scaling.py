@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,8 +33,8 @@ from baldur.preparation.column_statistics import (
     ColumnStatistics,
     column_statistics,
 )
-from baldur.preparation.covariates import CovariateFlags, Covariates, learn_regression
-from baldur.preparation.new_samples import alleles_of, match_alleles, warn_of_shift
+from baldur.preparation.covariates import Covariates, learn_regression
+from baldur.preparation.new_samples import alleles_of, match_alleles
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView, prepare_view
 from baldur.views.standardised_blocks import (
@@ -111,8 +110,16 @@ class Scaling:
             if got not in values:
                 raise InputError(f"Preparation: {option} must be one of {values}, but got {got!r}.")
 
-    def _clear(self) -> None:
-        self.n_features_: dict[str, int] = {}
+    def fit(self, mv: MultiView, weight: np.ndarray | None = None) -> Scaling:
+        """Learn from training rows, all of which have a positive weight.
+
+        Shapes: weight (n_samples,).
+        """
+        self.covariates_: Covariates | None = None
+        self.needed_: dict[str, np.ndarray] | None = None
+        # Of each view: names that were given, statistics of its columns, normal scores if any
+        # column is ranked, and the effect and the spread that covariates leave if there are any.
+        self._names: dict[str, np.ndarray | None] = {}
         self.mean_: dict[str, np.ndarray] = {}
         self.scale_: dict[str, np.ndarray] = {}
         self.lower_: dict[str, np.ndarray] = {}
@@ -120,23 +127,10 @@ class Scaling:
         self.minimum_: dict[str, np.ndarray] = {}
         self.maximum_: dict[str, np.ndarray] = {}
         self.constant_: dict[str, np.ndarray] = {}
-        self.covariates_: Covariates | None = None
-        self.covariate_effect_: dict[str, np.ndarray] = {}
-        self.alleles_: dict[str, np.ndarray] = {}
-        self.groups_: dict[str, np.ndarray] = {}
-        self.needed_: dict[str, np.ndarray] | None = None
-        # Of each view: names that were given, normal scores if any column is ranked, and the
-        # spread that covariates leave if there are any.
-        self._names: dict[str, np.ndarray | None] = {}
         self._scores: dict[str, NormalScores | None] = {}
+        self.alleles_: dict[str, np.ndarray] = {}
+        self.covariate_effect_: dict[str, np.ndarray] = {}
         self._spread: dict[str, np.ndarray] = {}
-
-    def fit(self, mv: MultiView, weight: np.ndarray | None = None) -> Scaling:
-        """Learn from training rows, all of which have a positive weight.
-
-        Shapes: weight (n_samples,).
-        """
-        self._clear()
         self.n_samples_ = len(mv)
         self.n_features_ = dict(mv.n_features)
         self.groups_ = mv.feature_groups
@@ -152,16 +146,24 @@ class Scaling:
 
     def _fit_view(self, view: View, design: np.ndarray | None, weight: np.ndarray | None) -> None:
         name = view.name
-        found = column_statistics(view, self.max_bytes, scale=self.scale, weight=weight)
-        check_missing(view, found, self.impute, self.all_missing)
-        constant = found.constant
-        _warn_of_vanishing(view, np.flatnonzero(found.vanishing))
-        scale = np.sqrt(found.variance)
+        statistics = column_statistics(view, self.max_bytes, scale=self.scale, weight=weight)
+        check_missing(view, statistics, self.impute, self.all_missing)
+        constant = statistics.constant
+        if statistics.vanishing.any():
+            names = view.names_of(np.flatnonzero(statistics.vanishing)).tolist()
+            warnings.warn(
+                f"View {name!r}: the standard deviation of {some(names)} is below "
+                f"{SMALLEST_SPREAD:g}, too small to be squared in float64; these columns count as "
+                "constant. Rescale them before fitting.",
+                InputWarning,
+                stacklevel=6,
+            )
+        scale = np.sqrt(statistics.variance)
         scale[constant] = 1.0
-        self.mean_[name], self.scale_[name], self.constant_[name] = found.mean, scale, constant
-        self.minimum_[name], self.maximum_[name] = found.minimum, found.maximum
-        self.lower_[name], self.upper_[name] = found.lower, found.upper
-        self._scores[name] = found.scores
+        self.mean_[name], self.scale_[name], self.constant_[name] = statistics.mean, scale, constant
+        self.minimum_[name], self.maximum_[name] = statistics.minimum, statistics.maximum
+        self.lower_[name], self.upper_[name] = statistics.lower, statistics.upper
+        self._scores[name] = statistics.scores
         if design is not None:
             coef, spread = learn_regression(self._standardised(view, None), design, weight)
             explained = spread == 0
@@ -172,18 +174,14 @@ class Scaling:
             self.covariate_effect_[name] = coef / spread
             self._spread[name] = spread
         # Counts of an allele, and not what a step has made of them.
-        counts = np.nanmin(found.minimum) >= 0 and np.nanmax(found.maximum) <= 2
+        counts = np.nanmin(statistics.minimum) >= 0 and np.nanmax(statistics.maximum) <= 2
         alleles = alleles_of(view) if counts else None
         if alleles is not None:
             self.alleles_[name] = alleles
 
-    def transform(self, mv: MultiView, *, warn: bool = False) -> dict[str, PreparedView]:
+    def transform(self, mv: MultiView) -> dict[str, PreparedView]:
         """Return every view of `mv`, prepared with the training statistics."""
-        self._check_against_fit(mv)
-        needed = self.needed_columns
-        if warn:
-            warn_of_shift(self, mv, needed)
-        mv = match_alleles(mv, self.alleles_, needed)
+        mv = match_alleles(mv, self.alleles_, self.needed_columns)
         design = None
         if self.covariates_ is not None:
             design = self.covariates_.design(mv, _REGRESSING)
@@ -199,9 +197,9 @@ class Scaling:
             return self.needed_
         return {name: ~flat for name, flat in self.constant_.items()}
 
-    def covariate_flags(self, mv: MultiView) -> CovariateFlags | None:
-        """Return covariates of samples that differ from training; None without covariates."""
-        return None if self.covariates_ is None else self.covariates_.flags(mv, _REGRESSING)
+    def covariate_flags(self, mv: MultiView) -> dict[str, list[tuple[int, Any]]]:
+        """Return for each flag the covariates of samples that differ from training."""
+        return {} if self.covariates_ is None else self.covariates_.flags(mv, _REGRESSING)
 
     def check_samples(self, mv: MultiView) -> None:
         """Refuse rows whose covariates are missing or cannot be read."""
@@ -222,9 +220,14 @@ class Scaling:
 
     def _standardised(self, view: View, design: np.ndarray | None) -> Standardised:
         name = view.name
-        mean, dead = self.mean_[name], self.constant_[name]
+        mean, dead, scores = self.mean_[name], self.constant_[name], self._scores[name]
         factor = np.where(dead, 0.0, 1.0 / self.scale_[name])
-        made = Standardised(
+        lower = upper = None
+        if np.isfinite(self.upper_[name]).any():
+            with np.errstate(invalid="ignore"):  # an infinite limit of a column without weight
+                lower = np.where(dead, -np.inf, (self.lower_[name] - mean) * factor)
+                upper = np.where(dead, np.inf, (self.upper_[name] - mean) * factor)
+        return Standardised(
             name=name,
             source=view.source,
             rows=view.rows,
@@ -233,23 +236,13 @@ class Scaling:
             absent=~view.present,
             dtype=working_dtype(*view.shape, self.dtype),
             max_bytes=self.max_bytes,
+            lower=lower,
+            upper=upper,
+            scores=scores,
+            score_factor=None if scores is None else np.where(dead, 0.0, 1 / self.spread_of(name)),
+            design=design,
+            confound_coef=None if design is None else self.covariate_effect_[name],
         )
-        scores = self._scores[name]
-        if scores is not None:
-            spread = self.spread_of(name)
-            made = replace(made, scores=scores, score_factor=np.where(dead, 0.0, 1.0 / spread))
-        if np.isfinite(self.upper_[name]).any():
-            with np.errstate(invalid="ignore"):  # an infinite limit of a column without weight
-                lower, upper = (
-                    (self.lower_[name] - mean) * factor,
-                    (self.upper_[name] - mean) * factor,
-                )
-            made = replace(
-                made, lower=np.where(dead, -np.inf, lower), upper=np.where(dead, np.inf, upper)
-            )
-        if design is None:
-            return made
-        return replace(made, design=design, confound_coef=self.covariate_effect_[name])
 
     # -- weights ---------------------------------------------------------------------------
 
@@ -297,7 +290,8 @@ class Scaling:
         """Names of the columns of each view as given in fit, None where there were none."""
         return dict(self._names)
 
-    def _check_against_fit(self, mv: MultiView) -> None:
+    def check_columns(self, mv: MultiView) -> None:
+        """Refuse views with other columns than in `fit`, or in another order."""
         for name, width in self.n_features_.items():
             view = mv.view(name)
             if view.shape[1] != width:
@@ -390,14 +384,3 @@ class Scaling:
                 rows = 1 + len(self.covariates_.mean)
                 fits = len(self.covariate_effect_[name]) == rows
                 need(fits, f"expected {rows} rows", "covariate_effect_", name)
-
-
-def _warn_of_vanishing(view: View, at: np.ndarray) -> None:
-    if at.size:
-        warnings.warn(
-            f"View {view.name!r}: the standard deviation of {some(view.names_of(at).tolist())} is "
-            f"below {SMALLEST_SPREAD:g}, too small to be squared in float64; these columns count "
-            "as constant. Rescale them before fitting.",
-            InputWarning,
-            stacklevel=7,
-        )

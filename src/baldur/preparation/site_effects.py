@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -38,22 +38,8 @@ _TOLERANCE = 1e-10
 _MOST_PASSES = 500
 
 
-class _Blocks:
-    """Base of parameters whose arrays have one column per feature."""
-
-    @classmethod
-    def join(cls, parts: Iterable[Self]) -> Self:
-        """Return blocks of columns as one."""
-        arrays = zip(*(vars(part).values() for part in parts), strict=True)
-        return cls(*(np.concatenate(blocks, axis=-1) for blocks in arrays))
-
-    def columns(self, cols: slice) -> Self:
-        """Return the parameters of some columns."""
-        return type(self)(*(array[..., cols] for array in vars(self).values()))
-
-
 @dataclass(frozen=True)
-class Pooled(_Blocks):
+class Pooled:
     """Parameters of every feature that are pooled over all sites."""
 
     kind: ClassVar[str] = "pooled parameters"
@@ -66,12 +52,27 @@ class Pooled(_Blocks):
 
 
 @dataclass(frozen=True)
-class SiteMoments(_Blocks):
+class SiteMoments:
     """Count, mean and variance of the standardised cells, each of shape (n_sites, n_features)."""
 
     count: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
+
+
+_Parameters = TypeVar("_Parameters", Pooled, SiteMoments)
+
+
+def join(parts: Iterable[_Parameters]) -> _Parameters:
+    """Return the parameters of blocks of columns as one."""
+    first, *others = parts
+    arrays = zip(*(vars(part).values() for part in (first, *others)), strict=True)
+    return type(first)(*(np.concatenate(blocks, axis=-1) for blocks in arrays))
+
+
+def some_columns(pooled: Pooled, cols: slice) -> Pooled:
+    """Return the parameters of some columns."""
+    return Pooled(*(array[..., cols] for array in vars(pooled).values()))
 
 
 def learn_block(

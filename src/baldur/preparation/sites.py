@@ -30,14 +30,16 @@ from baldur.preparation.site_effects import (
     HarmonisedSource,
     Pooled,
     SiteMoments,
+    join,
     learn_block,
     new_site_block,
     shrink,
+    some_columns,
     summarise,
 )
 from baldur.preparation.steps import Step, chosen_views
 from baldur.views import MultiView, View
-from baldur.views.sources import RowMapSource, Source
+from baldur.views.sources import Source, SubsetSource
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
 
 NEW_SITES = ("pooled", "own")
@@ -177,8 +179,8 @@ class SiteHarmoniser(Step):
             learn_block(cells, member, kept, self._clip, self.min_rows)
             for _, cells in self._blocks(view)
         ]
-        pooled = Pooled.join(p for p, _ in learned)
-        moments = SiteMoments.join(m for _, m in learned)
+        pooled = join(p for p, _ in learned)
+        moments = join(m for _, m in learned)
         # One site has nothing to be aligned with.
         alone = pooled.left_alone | (len(member.T) < 2)
         shift, factor, after = self._effects(moments, pooled.spread, alone)
@@ -206,7 +208,7 @@ class SiteHarmoniser(Step):
             elif view.rows is None:
                 matrices[name] = view.source
             else:
-                matrices[name] = RowMapSource(view.source, view.rows)
+                matrices[name] = SubsetSource(view.source, view.rows)
         views = {name: X.view(name) for name in X.view_names}
         return MultiView(
             matrices,
@@ -233,8 +235,8 @@ class SiteHarmoniser(Step):
         place[place == len(self.sites_)] = len(self.sites_) + len(new)
         for i, at in enumerate(new):
             place[at] = len(self.sites_) + i
-            moments = SiteMoments.join(
-                new_site_block(cells, pooled.columns(cols), kept[at], self._clip)
+            moments = join(
+                new_site_block(cells, some_columns(pooled, cols), kept[at], self._clip)
                 for cols, cells in self._blocks(X[at].view(name))
             )
             site_shift, site_factor, _ = self._effects(moments, pooled.spread, pooled.left_alone)

@@ -8,12 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import tomli_w
+
 from baldur.baselines import BASELINES
 from baldur.core.atomic_io import make_folder, write_atomically
 from baldur.exceptions import InputError
 from baldur.reproduction.printed import METRICS
 from baldur.study import StudyConfig, load_study, simulate_study
-from baldur.study.toml_file import parse_study, toml_text
+from baldur.study.toml_file import parse_study
 
 PAPER = "BALDUR (mean-field)"
 """Our row of the paper's BALDUR."""
@@ -176,7 +178,7 @@ def own_study(protocol: Protocol, folder: Path, data: Path, seed: int, quick: bo
     }
     # Written every time, because a user may have corrected the map of columns since.
     file = make_folder(folder) / STUDY
-    write_atomically(file, toml_text(study).encode())
+    write_atomically(file, tomli_w.dumps(study).encode())
     return load_study(file, roots=[data])
 
 

@@ -15,6 +15,7 @@ that it is the model you expect, pass its identity to `load`.
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import warnings
 from dataclasses import dataclass
@@ -283,6 +284,7 @@ def load(
 COMPARED = ("model", "task", "classes", "views", "samples", "steps", "regress_out",
             "training_rows_inside", "fingerprint")  # fmt: skip
 """What a manifest must say as the loaded model does; the rest may be put otherwise one day."""
+_PLAIN_CONSTANTS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 
 
 def describe(model: SavedModel) -> dict[str, Any]:
@@ -340,19 +342,12 @@ def fingerprint(preparation: Any) -> str:
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it; what JSON does not know becomes text."""
-    if value is None or type(value) in (bool, str, int):
-        return value
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float):
-        return value if np.isfinite(value) else repr(value)
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    return type(value).__name__
+
+    def known(value: Any) -> Any:
+        arrays = isinstance(value, (np.generic, np.ndarray))
+        return value.tolist() if arrays else type(value).__name__
+
+    return json.loads(json.dumps(value, default=known), parse_constant=_PLAIN_CONSTANTS.get)
 
 
 def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:

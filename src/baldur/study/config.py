@@ -241,8 +241,13 @@ LARGEST_SEED = 2**32 - 1
 _LONGEST_PART = 600  # characters of a part of a message; paths and names are shorter
 _ENDS = 250  # of these, at each end of a longer part
 
-_EXAMPLE_VIEW = "add [views.NAME] with file for each view"
-_EXAMPLE_MODEL = 'add for example models = ["BALDUR", "LSVM-l1"]'
+ADVICE = {
+    "samples": "add [samples] with file and id",
+    "outcome": "add [outcome] with column",
+    "views": "add [views.NAME] with file for each view",
+    "models": 'add for example models = ["BALDUR", "LSVM-l1"]',
+}
+"""What to do where a section is missing."""
 
 
 def problem(file: str, key: str, what: str, fix: str = "") -> StudyError:
@@ -414,14 +419,14 @@ class StudyConfig(Section):
     @classmethod
     def _some_views(cls, views: Any) -> Any:
         if not isinstance(views, dict) or not views:
-            raise SectionError("has no view", _EXAMPLE_VIEW)
+            raise SectionError("has no view", ADVICE["views"])
         return views
 
     @field_validator("models", mode="before")
     @classmethod
     def _named(cls, models: Any) -> Any:
         if not isinstance(models, list) or not models:
-            raise SectionError("must be a list with at least one model", _EXAMPLE_MODEL)
+            raise SectionError("must be a list with at least one model", ADVICE["models"])
         return [{"name": one} if isinstance(one, str) else one for one in models]
 
     @field_validator("models")

@@ -85,18 +85,6 @@ class StudyData:
         Columns to report by, one row per sample with its id as index.
     left_out : int
         Samples with an outcome that are left out because of views that they do not have.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from baldur.study import load_study, simulate_study
-    >>> from baldur.study.data import read_study
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
-    >>> study = read_study(config)
-    >>> study.y[:3], study.positive, study.left_out
-    (array(['PD', 'control', 'PD'], dtype='<U7'), 'PD', 0)
-    >>> folder.cleanup()
     """
 
     data: MultiView
@@ -190,15 +178,37 @@ def read_study(config: StudyConfig) -> StudyData:
             f"{one['id']!r} and {one['other_id']!r}; make them equal if they are the same sample"
         )
     check_outcomes(config, table)
-    found = _gather(config, data, table, notes)
-    found.left_out = lost
-    found.preparation = _preparation(config, found, table, _steps(config, parts))
-    found.missing_samples = {
-        view: where.index[~where[view]].astype(str).tolist()
-        for view in where.columns
-        if view != "labels"
-    }
-    return found
+    coding = None
+    if config.covariates.include:
+        included = table[config.covariates.include]
+        with config.errors_at("covariates.include", "correct the column or leave it out"):
+            coding = learn_coding(included, config.covariates.categorical)
+            data = add_view(data, covariate_view(coding, table, config.samples.file))
+    preparation = _preparation(config, data, _steps(config, parts))
+    if preparation is not None and preparation.sample_columns:
+        data = data.with_samples(_samples(config, table, preparation))
+    y, positive = _outcome(config, table, data.sample_ids)
+    subgroups = None
+    if config.report.subgroups:
+        subgroups = table[config.report.subgroups].set_axis(data.sample_ids.astype(str))
+    return StudyData(
+        data,
+        y,
+        positive,
+        groups=_fold_column(config, "group", table),
+        sites=_fold_column(config, "site", table),
+        split=_fold_column(config, "split", table),
+        preparation=preparation,
+        coding=coding,
+        notes=notes,
+        missing_samples={
+            view: where.index[~where[view]].astype(str).tolist()
+            for view in where.columns
+            if view != "labels"
+        },
+        subgroups=subgroups,
+        left_out=lost,
+    )
 
 
 def align_to_table(
@@ -247,20 +257,13 @@ def _named_columns(config: StudyConfig) -> list[tuple[str, str]]:
     return [(key, name) for key, names in found for name in names if name is not None]
 
 
-def _preparation(
-    config: StudyConfig, found: StudyData, table: pd.DataFrame, steps: list[Step]
-) -> Preparation | None:
-    """Return the template of the preparation, and put what it reads into the table of samples."""
-    names = config.covariates.regress_out
-    aligning = _site_step(config, found.data)
-    steps = steps if aligning is None else [*steps, aligning]
-    if not steps and not names:
-        return None
-    made = Preparation(steps=steps, regress_out=list(names))
-    if made.sample_columns:
-        forced = config.covariates.categorical
-        found.data = found.data.with_samples(_samples(config, table, made, forced))
-    return made
+def _preparation(config: StudyConfig, data: MultiView, steps: list[Step]) -> Preparation | None:
+    """Return the template of the preparation, or None where columns are only scaled."""
+    aligning = _site_step(config, data)
+    if aligning is not None:
+        steps = [*steps, aligning]
+    regress_out = config.covariates.regress_out
+    return Preparation(steps=steps, regress_out=regress_out) if steps or regress_out else None
 
 
 def _site_step(config: StudyConfig, data: MultiView) -> SiteHarmoniser | None:
@@ -292,21 +295,22 @@ def _site_step(config: StudyConfig, data: MultiView) -> SiteHarmoniser | None:
     )
 
 
-def _samples(
-    config: StudyConfig, table: pd.DataFrame, preparation: Preparation, forced: list[str]
-) -> pd.DataFrame:
+def _samples(config: StudyConfig, table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
     """Return the columns that a preparation reads: numbers, and categories as they are written."""
-    made = {}
+    forced = [*config.covariates.categorical]
+    if config.harmonise is not None:
+        forced.append(str(config.harmonise.by))
+    columns = {}
     for name in preparation.sample_columns:
-        key = "covariates.regress_out" if name in preparation.regress_out else "harmonise.keep"
         cells = table[name].astype(object).where(table[name] != "", None)
         if not cells.notna().any():
+            regressed = name in preparation.regress_out
+            key = "covariates.regress_out" if regressed else "harmonise.keep"
             raise config.problem(key, f"column {name!r} has no values", "leave it out")
         numbers = pd.to_numeric(cells, errors="coerce")
-        by = config.harmonise is not None and name == config.harmonise.by
-        text = by or name in forced or (numbers.isna() & cells.notna()).any()
-        made[name] = cells.astype("category") if text else numbers.astype(float)
-    return pd.DataFrame(made).reset_index(drop=True)
+        text = name in forced or (numbers.isna() & cells.notna()).any()
+        columns[name] = cells.astype("category") if text else numbers.astype(float)
+    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
@@ -324,44 +328,21 @@ def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
     return steps
 
 
-def _gather(
-    config: StudyConfig, data: MultiView, table: pd.DataFrame, notes: list[str]
-) -> StudyData:
-    found = StudyData(data=data, y=np.zeros(0), notes=notes)
-    if config.report.subgroups:
-        found.subgroups = table[config.report.subgroups].set_axis(data.sample_ids.astype(str))
+def _outcome(
+    config: StudyConfig, table: pd.DataFrame, sample_ids: np.ndarray
+) -> tuple[np.ndarray | pd.DataFrame, str | None]:
+    """Return the labels of the samples, and the positive class where the study names one."""
     if config.outcome.columns:
-        found.y = read_outcomes(config, table).set_axis(data.sample_ids)
-    elif config.classification:
-        found.y = table[config.outcome.column].to_numpy(dtype=str)
-    else:
-        found.y = pd.to_numeric(table[config.outcome.column]).to_numpy()
-    if config.outcome.positive is not None and config.classification and config.outcome.column:
-        found.positive = find_label(config.outcome.positive, np.unique(found.y).tolist())
-    found.groups = _labels(config, "group", config.samples.group, table)
-    found.sites = _labels(config, "site", config.samples.site, table)
-    found.split = _labels(config, "split", config.samples.split, table)
-    if found.split is not None:
-        other = sorted(set(found.split.tolist()) - {"train", "test"})
-        if other:
-            raise config.problem(
-                "samples.split", f"{config.samples.split!r} has {other[0]!r}",
-                "write 'train' or 'test' for every sample",
-            )  # fmt: skip
-    names = config.covariates.include
-    if names:
-        forced = [c for c in config.covariates.categorical if c in names]
-        with config.errors_at("covariates.include", "correct the column or leave it out"):
-            found.coding = learn_coding(table[names], forced)
-            extra = covariate_view(found.coding, table, config.samples.file)
-        found.data = add_view(data, extra)
-    return found
+        return read_outcomes(config, table).set_axis(sample_ids), None
+    if not config.classification:
+        return pd.to_numeric(table[config.outcome.column]).to_numpy(), None
+    y, positive = table[config.outcome.column].to_numpy(dtype=str), config.outcome.positive
+    return y, None if positive is None else find_label(positive, np.unique(y).tolist())
 
 
-def _labels(
-    config: StudyConfig, key: str, column: str | None, table: pd.DataFrame
-) -> np.ndarray | None:
-    """Return a column of the samples table that has to be filled for every sample."""
+def _fold_column(config: StudyConfig, key: str, table: pd.DataFrame) -> np.ndarray | None:
+    """Return a column that decides the folds, which has to be filled for every sample."""
+    column = getattr(config.samples, key)
     if column is None:
         return None
     values = table[column]
@@ -369,6 +350,12 @@ def _labels(
         raise config.problem(
             f"samples.{key}", f"{column!r} is empty for {values.index[values == ''][0]!r}",
             "fill it in, or remove the sample from the table",
+        )  # fmt: skip
+    other = sorted(set(values) - {"train", "test"})
+    if key == "split" and other:
+        raise config.problem(
+            "samples.split", f"{column!r} has {other[0]!r}",
+            "write 'train' or 'test' for every sample",
         )  # fmt: skip
     return values.to_numpy(dtype=str)
 

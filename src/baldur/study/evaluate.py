@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import baldur
 from baldur.evaluation import NestedResult, Progress
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.nested import run_comparison, run_learning_curve
-from baldur.evaluation.result_files import JOBS, LOG, RESULT_FILES
+from baldur.evaluation.result_files import JOBS, RESULT_FILES
 from baldur.evaluation.results import Results
 from baldur.evaluation.run import tasks_of_shard
 from baldur.exceptions import InputError, StudyError, UnfinishedError
@@ -24,25 +25,12 @@ from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import StudyConfig
 from baldur.study.data import read_study
-from baldur.study.results_folder import Log, claim_folder, results_folder, write_results
+from baldur.study.results_folder import add_to_log, claim_folder, results_folder, write_results
 
 
 @dataclass
 class EvaluatedStudy:
-    """A finished study: its result, its folder, the tables of that folder, and notes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from baldur.study import evaluate_study, load_study, simulate_study
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> options = {"models": ["Dummy"], "folds": {"outer": 2}}
-    >>> file = simulate_study("biofind", folder.name, scale=1e-5, **options)
-    >>> study = evaluate_study(load_study(file))
-    >>> study.folder.name, study.result.predictions.shape, study.notes
-    ('results', (215, 8), [])
-    >>> folder.cleanup()
-    """
+    """A finished study: its result, its folder, the tables of that folder, and notes."""
 
     result: NestedResult
     folder: Path
@@ -117,7 +105,7 @@ def evaluate_study(
     if strict:
         check.refuse_findings(config)
     claim_folder(config, folder, RESULT_FILES, fresh=fresh)
-    log = Log(folder / LOG)
+    log = partial(add_to_log, folder)
     log(f"study {config.file.resolve()} with {n_jobs} process(es)")
     log(
         f"baldur {baldur.__version__}, Python {platform.python_version()}, numpy "

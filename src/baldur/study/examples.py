@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import tomli_w
 
 from baldur.core.atomic_io import atomic_file, make_folder, write_atomically
 from baldur.core.escape import csv_text
 from baldur.core.optional import import_extra
 from baldur.datasets import make_adni_like, make_biofind_like, make_multiview
 from baldur.exceptions import InputError
-from baldur.study.toml_file import toml_text
 from baldur.views import MultiView
 from baldur.views.view import View
 
@@ -60,21 +61,16 @@ def write_bed(path: Path, view: View, ids: np.ndarray) -> None:
         for start in range(0, d, 4096):
             file.write(_packed(view.raw(slice(start, min(start + 4096, d)))).tobytes())
     info = view.feature_info
-    chromosome = position = np.arange(1, d + 1)
+    chromosome, position = np.ones(d, dtype=int), np.arange(1, d + 1)
     if info is not None and {"chromosome", "position"} <= set(info.columns):
         chromosome, position = info["chromosome"].to_numpy(), info["position"].to_numpy()
-    else:
-        chromosome = np.ones(d, dtype=int)
     bim = pd.DataFrame(
         {"c": chromosome, "id": view.feature_names, "cm": 0, "bp": position, "a1": "A", "a2": "G"}
     )
-    _write_table(path.with_suffix(".bim"), bim)
     fam = pd.DataFrame({"f": ids, "i": ids, "p": 0, "m": 0, "s": 0, "y": -9})
-    _write_table(path.with_suffix(".fam"), fam)
-
-
-def _write_table(path: Path, table: pd.DataFrame) -> None:
-    write_atomically(path, table.to_csv(sep="\t", header=False, index=False).encode())
+    for suffix, table in {".bim": bim, ".fam": fam}.items():
+        text = table.to_csv(sep="\t", header=False, index=False)
+        write_atomically(path.with_suffix(suffix), text.encode())
 
 
 def _packed(cells: np.ndarray) -> np.ndarray:
@@ -87,9 +83,13 @@ def _packed(cells: np.ndarray) -> np.ndarray:
     return quads[..., 0] | quads[..., 1] << 2 | quads[..., 2] << 4 | quads[..., 3] << 6
 
 
-KINDS = ("biofind", "adni", "multiview")
-FOLDS = {"biofind": 5, "adni": 10, "multiview": 5}
-"""Outer and inner folds; the first two are those of the paper."""
+# Simulator, usual scale, classes with the positive one last, and outer and inner folds, of which
+# the first two are those of the paper.
+_KINDS: dict[str, tuple[Callable[..., Any], float | None, tuple[str, str], int]] = {
+    "biofind": (make_biofind_like, 0.001, ("control", "PD"), 5),
+    "adni": (make_adni_like, 0.004, ("EMCI", "LMCI"), 10),
+    "multiview": (make_multiview, None, ("control", "case"), 5),
+}
 WIDEST_CSV = 5000
 
 
@@ -145,25 +145,22 @@ def simulate_study(
     'view,feature,effect'
     >>> folder.cleanup()
     """
-    if kind not in KINDS:
-        raise InputError(f"kind must be one of {', '.join(KINDS)}, but got {kind!r}.")
+    if kind not in _KINDS:
+        raise InputError(f"kind must be one of {', '.join(_KINDS)}, but got {kind!r}.")
     folder = Path(folder)
     file = folder / "study.toml"
     if file.exists():
         raise InputError(f"{file} exists; choose another folder, or remove it.")
-    if kind == "biofind":
-        sim = make_biofind_like(scale=0.001 if scale is None else scale, random_state=seed)
-        names = np.asarray(sim.target_names)[sim.target]
-    elif kind == "adni":
-        sim = make_adni_like(scale=0.004 if scale is None else scale, random_state=seed)
-        names = np.asarray(sim.target_names)[sim.target]
-    else:
-        sim = make_multiview(random_state=seed)
-        names = np.array(["control", "case"])[sim.target]
-    positive = {"biofind": "PD", "adni": "LMCI", "multiview": "case"}[kind]
+    simulate, usual, classes, n_folds = _KINDS[kind]
+    scaled = {} if usual is None else {"scale": usual if scale is None else scale}
+    sim = simulate(random_state=seed, **scaled)
     make_folder(folder)
-    ids = _ids(sim.data)
-    _write(folder / "samples.csv", pd.DataFrame({"sample": ids, "diagnosis": names}))
+    ids = sim.data.sample_ids
+    ids = np.array([f"s{i:04d}" for i in ids]) if ids.dtype.kind in "iu" else ids.astype(str)
+    _write(
+        folder / "samples.csv",
+        pd.DataFrame({"sample": ids, "diagnosis": np.array(classes)[sim.target]}),
+    )
     views = {v: _write_view(folder, sim.data, v, ids, in_memory) for v in sim.data.view_names}
     _write(folder / "truth.csv", _truth(sim))
     study = {
@@ -171,19 +168,14 @@ def simulate_study(
         "seed": seed,
         "output": "results",
         "samples": {"file": "samples.csv", "id": "sample"},
-        "outcome": {"column": "diagnosis", "positive": positive},
+        "outcome": {"column": "diagnosis", "positive": classes[1]},
         "views": views,
-        "folds": folds or {"outer": FOLDS[kind], "inner": FOLDS[kind]},
+        "folds": folds or {"outer": n_folds, "inner": n_folds},
         "models": models or [{"name": n} for n in ("BALDUR", "LSVM-l1", "Lasso-MkSVM")],
         **(more or {}),
     }
-    write_atomically(file, toml_text(study).encode())
+    write_atomically(file, tomli_w.dumps(study).encode())
     return file
-
-
-def _ids(data: MultiView) -> np.ndarray:
-    ids = data.sample_ids
-    return np.array([f"s{i:04d}" for i in ids]) if ids.dtype.kind in "iu" else ids.astype(str)
 
 
 def _write(path: Path, frame: pd.DataFrame) -> None:
@@ -215,15 +207,9 @@ def _truth(sim: Any) -> pd.DataFrame:
     parts = []
     for view, columns in sim.truth.features.items():
         effects = np.asarray(sim.truth.effects[view])
-        parts.append(
-            pd.DataFrame(
-                {
-                    "view": view,
-                    "feature": sim.data.view(view).names_of(columns),
-                    "effect": effects if effects.ndim == 1 else np.linalg.norm(effects, axis=1),
-                }
-            )
-        )
+        size = effects if effects.ndim == 1 else np.linalg.norm(effects, axis=1)
+        names = sim.data.view(view).names_of(columns)
+        parts.append(pd.DataFrame({"view": view, "feature": names, "effect": size}))
     return pd.concat([p for p in parts if len(p)], ignore_index=True)
 
 

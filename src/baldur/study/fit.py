@@ -170,7 +170,7 @@ def predictions_of(
                 columns["sd"] = np.ravel(estimator.predict(data, return_std=True)[1])
                 columns["lower"], columns["upper"] = map(np.ravel, estimator.predict_interval(data))
     if not bare:
-        columns["views_used"] = _used(estimator, data)
+        columns["views_used"] = _views_used(model, data)
     if hasattr(estimator, "preparation_"):
         # Once, and for every model; some warn in each of the calls above, baselines in none.
         estimator.preparation_.warn_of_new_samples(data, unknown)
@@ -244,10 +244,9 @@ def features_used(model: SavedModel) -> dict[str, np.ndarray] | None:
     return dict(masks) if isinstance(masks, dict) else None
 
 
-def _used(estimator: Any, data: MultiView) -> list[str]:
-    masks = getattr(estimator, "selected_features_", None)
-    if not isinstance(masks, dict):
-        masks = dict.fromkeys(data.view_names, True)
+def _views_used(model: SavedModel, data: MultiView) -> list[str]:
+    """Return for each sample the names of the views that its prediction comes from."""
+    masks = features_used(model) or {name: np.ones(n, bool) for name, n in data.n_features.items()}
     used = views_used(data, masks)
     names = used.columns.to_numpy(dtype=object)
     return ["; ".join(names[row]) for row in used.to_numpy(dtype=bool)]

@@ -17,7 +17,7 @@ from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import add_view, align_to_table, covariate_view, read_views
 from baldur.study.samples import read_samples
 from baldur.views import MultiView, View
-from baldur.views.sources import ColumnSource
+from baldur.views.sources import SubsetSource
 from baldur.views.validate import counted, rename_hint, some
 
 
@@ -173,7 +173,7 @@ def _match_columns(
     source: Any
     if (at >= 0).all() and not unknown:
         same = not len(extra) and (at == np.arange(width)).all()
-        source = have.source if same else ColumnSource(have.source, at)
+        source = have.source if same else SubsetSource(have.source, columns=at)
         present = have.declared_present
     else:
         source = np.full((have.shape[0], width), np.nan)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import tomli_w
 
 from baldur.core.atomic_io import PART, make_folder, replace_files, write_atomically, writing
 from baldur.core.escape import csv_text, has_control, one_line
@@ -42,16 +43,10 @@ _LONGEST_MARK = 1 << 16  # characters; two paths, which Linux limits to 4,096 by
 _OURS = ("log.txt", "jobs", ".lock", MARK)
 
 
-class Log:
-    """Lines with the time, added to ``log.txt``; never through a link."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def __call__(self, text: str) -> None:
-        """Add one line, whatever the text holds."""
-        with writing(self.file), open_to_append(self.file) as stream:
-            stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {one_line(text)}\n")
+def add_to_log(folder: Path, text: str) -> None:
+    """Add one line with the time to ``log.txt``, whatever the text holds; never through a link."""
+    with writing(folder / LOG), open_to_append(folder / LOG) as stream:
+        stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {one_line(text)}\n")
 
 
 def results_folder(config: StudyConfig, output: str | Path | None = None) -> Path:
@@ -81,7 +76,20 @@ def results_folder(config: StudyConfig, output: str | Path | None = None) -> Pat
             "output", f"{folder} holds the study itself", "choose a folder of its own for results"
         )
     make_folder(folder)
-    _check_contents(config, folder)
+    # What another process is just writing there says nothing yet.
+    names = [path.name for path in folder.iterdir() if not path.name.endswith(PART)]
+    if names and not any(name in _OURS for name in names):
+        raise config.problem(
+            "output",
+            f"{folder} holds other files ({sorted(names)[0]!a}, ...) and no results",
+            "choose an empty folder or a new one",
+        )
+    special = find_special(folder)
+    if special is not None:
+        raise config.problem(
+            "output", f"{str(special)!a} is a link or a pipe, which is not written through",
+            "remove it, or choose another folder",
+        )  # fmt: skip
     return folder
 
 
@@ -120,23 +128,6 @@ def _read_mark(mark: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _check_contents(config: StudyConfig, folder: Path) -> None:
-    # What another process is just writing there says nothing yet.
-    names = [path.name for path in folder.iterdir() if not path.name.endswith(PART)]
-    if names and not any(name in _OURS for name in names):
-        raise config.problem(
-            "output",
-            f"{folder} holds other files ({sorted(names)[0]!a}, ...) and no results",
-            "choose an empty folder or a new one",
-        )
-    special = find_special(folder)
-    if special is not None:
-        raise config.problem(
-            "output", f"{str(special)!a} is a link or a pipe, which is not written through",
-            "remove it, or choose another folder",
-        )  # fmt: skip
-
-
 _ABOUT = {file.name: file.about for file in FILES if file.about} | {
     LOG: "what happened, with warnings and times",
     OUTCOMES: "a folder with the results and the page of every outcome",
@@ -156,23 +147,27 @@ def write_results(
     """Write every file of a results folder, in place of those of an earlier run."""
     evaluation: dict[str, Any] = {"subgroups": subgroups}
     added_value: dict[str, Any] = {}
+    record = findings or {}
+    study = None
     if config is not None:
-        evaluation |= config.report.clinical_options()
-        # Thresholds that are chosen for a sensitivity or specificity differ between view sets.
         report = config.report
+        evaluation |= report.clinical_options()
+        # Thresholds that are chosen for a sensitivity or specificity differ between view sets.
         added_value = {"thresholds": report.thresholds, "prevalence": report.prevalence}
+        record = {**_description(config), **record}
+        study = _study_text(config)
     results = Results(
         result,
         tables={} if learning_curve is None else {"learning_curve": learning_curve},
-        record={**_description(config), **(findings or {})},
+        record=record,
         evaluation=evaluation,
         added_value=added_value,
     )
     places = outcome_folders(list(results.outcomes))
     remove_outcomes(folder, keep=list(places.values()))
     for name, below in places.items():
-        _write(results.outcomes[name], make_folder(folder / OUTCOMES / below), study_text(config))
-    _write(results, folder, study_text(config))
+        _write(results.outcomes[name], make_folder(folder / OUTCOMES / below), study)
+    _write(results, folder, study)
     return results
 
 
@@ -218,23 +213,17 @@ def _index(results: Results, names: set[str]) -> str:
     return "\n".join([heading, "", "Open first:", *first, "", "Then:", *rest]) + "\n"
 
 
-def study_text(config: StudyConfig | None) -> str | None:
-    """Return the study file as it was run, or None without one."""
-    if config is None:
-        return None
-    from baldur.study.toml_file import toml_text
-
+def _study_text(config: StudyConfig) -> str:
+    """Return the study file as it was run."""
     where = config.folder.resolve()
     head = one_line(
         f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
     )
-    return f"{head}\n{toml_text(config.as_toml())}"
+    return f"{head}\n{tomli_w.dumps(config.as_toml())}"
 
 
-def _description(config: StudyConfig | None) -> dict[str, Any]:
+def _description(config: StudyConfig) -> dict[str, Any]:
     """Return what the study file says about itself, for ``run.json``."""
-    if config is None:
-        return {}
     return {
         "title": config.title,
         "outcome": config.outcome.column,

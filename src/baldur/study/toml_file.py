@@ -1,4 +1,4 @@
-"""Study files as TOML: reading within limits, whoever wrote the file, and writing.
+"""Study files as TOML: read within limits, whoever wrote the file.
 
 The parser of the standard library has no limits of its own: its time grows with the square of the
 parts of a key, and numbers may have any length. Both are looked for before it starts.
@@ -14,13 +14,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import tomli_w
 from pydantic import ValidationError
 
 from baldur.core.escape import has_control
 from baldur.exceptions import StudyError
 from baldur.io.schema import nearest, problem_of
-from baldur.study.config import StudyConfig, problem, study_schema
+from baldur.study.config import ADVICE, StudyConfig, problem, study_schema
 
 _MAX_FILE = 1 << 20
 """Longest study file: 1 MB, enough for a list of 10,000 images."""
@@ -72,11 +71,6 @@ def parse_study(file: Path) -> dict[str, Any]:
         ) from None
     _check_values(file.name, "", found)
     return found
-
-
-def toml_text(data: dict[str, Any]) -> str:
-    """Return a dictionary as TOML."""
-    return tomli_w.dumps(data)
 
 
 def template() -> str:
@@ -153,15 +147,6 @@ def _check_text(file: str, where: str, text: str) -> None:
         )  # fmt: skip
 
 
-_HOW = {
-    "samples": "add [samples] with file and id",
-    "outcome": "add [outcome] with column",
-    "views": "add [views.NAME] with file for each view",
-    "models": 'add for example models = ["BALDUR", "LSVM-l1"]',
-}
-"""What to do where a section is missing."""
-
-
 def load_study(
     path: str | Path, *, predicting: bool = False, roots: Sequence[str | Path] = ()
 ) -> StudyConfig:
@@ -205,7 +190,7 @@ def load_study(
     for key in given:
         if key not in StudyConfig.model_fields:
             raise problem(file.name, key, "unknown key", nearest(key, StudyConfig.model_fields))
-    for section, how in _HOW.items():
+    for section, how in ADVICE.items():
         if section not in given and not (predicting and section in ("outcome", "models")):
             raise problem(file.name, section, "missing", how)
     try:

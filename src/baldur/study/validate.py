@@ -22,7 +22,6 @@ from baldur.evaluation.formatting import fixed
 from baldur.evaluation.metric_table import fold_scores
 from baldur.evaluation.metrics import NO_YES, default_metrics
 from baldur.evaluation.result_files import (
-    LOG,
     OUTCOMES,
     RECALIBRATED,
     SUMMARY,
@@ -37,7 +36,7 @@ from baldur.study.config import StudyConfig
 from baldur.study.data import no_outcome_note
 from baldur.study.fit import features_used, predictions_of, shift_in_notes
 from baldur.study.new_samples import NewSamples, read_new_samples
-from baldur.study.results_folder import Log, claim_folder, results_folder
+from baldur.study.results_folder import add_to_log, claim_folder, results_folder
 from baldur.study.samples import check_column, find_label
 from baldur.views.validate import counted
 
@@ -78,22 +77,6 @@ class ValidatedStudy:
         not known.
     title : str
         Of the study file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from baldur.study import fit_study, load_study, simulate_study, validate_study
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> old = simulate_study("biofind", f"{folder.name}/old", scale=1e-5, models=["Dummy"])
-    >>> new = simulate_study("biofind", f"{folder.name}/new", scale=1e-5, seed=1)
-    >>> model, _ = fit_study(load_study(old))
-    >>> done = validate_study(model, load_study(new, predicting=True))
-    >>> done.scores[["model", "accuracy", "auc"]].round(3)
-       model  accuracy  auc
-    0  Dummy     0.553  0.5
-    >>> done.shift_views["view"].tolist()
-    ['neuropsychological', 'sleep', 'socio-economic', 'demographical', 'genetic']
-    >>> folder.cleanup()
     """
 
     predictions: pd.DataFrame
@@ -296,10 +279,12 @@ def validate_study(
     contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
     contents[SUMMARY] = summary(done, model).encode()
     replace_files(folder, contents, VALIDATION_FILES)
-    log = Log(folder / LOG)
-    log(f"baldur {baldur.__version__}: {model.details.get('model')} on {config.file.resolve()}")
+    add_to_log(
+        folder,
+        f"baldur {baldur.__version__}: {model.details.get('model')} on {config.file.resolve()}",
+    )
     for note in notes:
-        log(f"note: {note}")
+        add_to_log(folder, f"note: {note}")
     return done
 
 

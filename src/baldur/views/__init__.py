@@ -5,22 +5,22 @@ of samples and features. Out come a `MultiView`, whose rows can be selected with
 `PreparedView`, which multiplies standardised columns block by block. Nothing is learned here.
 
 - `container`, `view`: the container, and one view of it.
-- `estimator_input`, `column_selection`, `encode`: from a 2-D `X` with ``views=`` to a container.
-- `validate`, `labels`, `indexing`, `sample_weights`: checks of what users give.
-- `replace_columns`: containers with other columns.
-- `matrices`: the matrix behind a view, read in blocks, and products of its standardised columns.
+- `estimator_input`, `encode`: from a 2-D `X` with ``views=``, or a table with text, to a container.
+- `validate`: checks of containers, labels, groups and weights.
+- `sources`: the matrix behind a view, read in blocks.
+- `standardised_blocks`, `prepared_view`: its standardised columns, and products with them.
 
-It may import `exceptions`, `types`, `safety` and `state`; all later parts import it.
+It may import `exceptions` and `core`; all later parts import it.
 """
 
 from typing import TYPE_CHECKING
 
-from baldur.core.lazy import lazy_names
+from baldur.core.optional import lazy_names
 
 if TYPE_CHECKING:
     from baldur.views.container import MultiView
     from baldur.views.estimator_input import as_multiview
-    from baldur.views.labels import validate_labels
+    from baldur.views.validate import validate_labels
     from baldur.views.view import View
 
 __getattr__, __dir__ = lazy_names(
@@ -28,7 +28,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "container": "MultiView",
         "estimator_input": "as_multiview",
-        "labels": "validate_labels",
+        "validate": "validate_labels",
         "view": "View",
     },
 )

@@ -11,7 +11,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.encode import Encoded, encode_view, is_numeric
-from baldur.views.sources import ArraySource, ColumnSource, RowMapSource, Source, as_source
+from baldur.views.sources import ArraySource, Source, SubsetSource, as_source
 from baldur.views.validate import (
     check_columns,
     check_feature_info,
@@ -363,7 +363,7 @@ class MultiView:
             source = as_source(part.X, name)
             row_map = obs.get_indexer(ids)
             if not np.array_equal(row_map, np.arange(source.shape[0])):
-                source = RowMapSource(source, row_map)
+                source = SubsetSource(source, row_map)
                 present[name] = row_map >= 0
             matrices[name] = source
             names[name] = np.asarray(part.var_names, dtype=str)
@@ -411,10 +411,10 @@ class MultiView:
         digits = max(len(f"{k:,}") for k in self.n_features.values())
         for name in self.view_names:
             view = self.view(name)
-            kind = type(view.source).__name__.removesuffix("Source").lower()
-            note = "" if kind == "array" and view.source.in_memory else f", {kind}"
-            if kind == "array" and not view.source.in_memory:
-                note = ", memory-mapped"
+            source = view.source.base if isinstance(view.source, SubsetSource) else view.source
+            kind = type(source).__name__.removesuffix("Source").lower()
+            mapped = "" if source.in_memory else ", memory-mapped"
+            note = mapped if kind == "array" else f", {kind}"
             declared = view.declared_present
             if declared is not None and not declared.all():
                 note += f", absent for {int((~declared).sum()):,}"
@@ -440,20 +440,15 @@ def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) 
 
 def select_columns(mv: MultiView, columns: Mapping[str, np.ndarray]) -> MultiView:
     """Return `mv` with only the numbered columns of some views, not copied."""
-    made = {}
+    tables = {}
     for name, index in columns.items():
         view, old = mv.view(name), mv.table(name)
         if len(index) == view.shape[1] and np.array_equal(index, np.arange(len(index))):
             continue
-        source, at = old.source, index
-        if isinstance(source, ColumnSource):
-            at = source.columns[index]
-            source = source.base
+        source = SubsetSource(old.source, columns=index)
         info = None if old.info is None else old.info.iloc[index].reset_index(drop=True)
-        made[name] = replace(
-            old, source=ColumnSource(source, at), names=view.names_of(index), info=info
-        )
-    return mv.replace_tables(made)
+        tables[name] = replace(old, source=source, names=view.names_of(index), info=info)
+    return mv.replace_tables(tables)
 
 
 def set_view(
@@ -472,6 +467,6 @@ def set_view(
         # The other views count rows as they are stored, and so must this one.
         row_map = np.full(mv.table(mv.view_names[0]).source.shape[0], -1)
         row_map[mv.rows] = np.arange(len(mv))
-        source = RowMapSource(source, row_map)
+        source = SubsetSource(source, row_map)
     present = mv.table(name).present if name in mv.view_names else None
     return mv.replace_tables({name: Table(source, names, info, present)})

@@ -82,27 +82,32 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
             if hasattr(estimator, "feature_names_in_"):
                 del estimator.feature_names_in_
         return mv
+    checks: dict[str, Any] = {
+        "accept_sparse": ("csr", "csc"),
+        "dtype": "numeric",
+        "ensure_all_finite": "allow-nan",
+        "ensure_min_samples": 2 if reset else 1,
+    }
     if isinstance(X, pd.DataFrame):
         check_columns(X, name)
         if not is_numeric(X):
-            return _open_mixed(estimator, X, reset=reset)
+            # Names and number of columns; cells are looked at where they are encoded.
+            if len(X) < checks["ensure_min_samples"]:
+                raise InputError(
+                    f"Found array with {len(X)} sample(s) (shape={X.shape}) while a minimum of "
+                    f"{checks['ensure_min_samples']} is required by {name}."
+                )
+            checks = {"skip_check_array": True}
     if np.ma.isMaskedArray(X):  # whose mask scikit-learn would forget
         X = np.ma.filled(X.astype(np.float64), np.nan)
     try:
         # Its sum over all cells, a quick look for infinities, may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
-            checked = validate_data(
-                estimator,
-                X,
-                reset=reset,
-                accept_sparse=("csr", "csc"),
-                dtype="numeric",
-                ensure_all_finite="allow-nan",
-                ensure_min_samples=2 if reset else 1,
-            )
+            checked = validate_data(estimator, X, reset=reset, **checks)
     except ValueError as error:
         # scikit-learn's words, which its own checks look for, in an error that is also ours.
-        raise InputError(_said(error, X) + _renamed(estimator, X)) from error
+        hint = _infinity_hint(error, X) + _rename_hint(estimator, X)
+        raise InputError(f"{error}{hint}") from error
     except TypeError as error:
         raise InputTypeError(str(error)) from error
     # A frame keeps its column names, which ``views`` may refer to.
@@ -123,36 +128,19 @@ def input_columns(estimator: Any) -> dict[str, np.ndarray]:
     names = getattr(estimator, "feature_names_in_", None)
     if names is None and estimator.views is not None:
         return locate_columns(estimator.views, estimator.n_features_in_)
-    found, start = {}, 0
+    columns, start = {}, 0
     for view, features in estimator.feature_names_.items():
-        found[view] = np.arange(start, start + len(features))
+        columns[view] = np.arange(start, start + len(features))
         start += len(features)
         if names is not None:
             info = estimator.feature_info_.get(view)
             encoded = info is not None and "column" in info
             owners = info["column"].astype(str).to_numpy() if encoded else features
-            found[view] = pd.Index(names).get_indexer(pd.Index(owners))
-    return found
+            columns[view] = pd.Index(names).get_indexer(pd.Index(owners))
+    return columns
 
 
-def _open_mixed(estimator: Any, X: pd.DataFrame, *, reset: bool) -> MultiView:
-    """Return a frame with text, categories or truth values as a MultiView."""
-    name = type(estimator).__name__
-    fewest = 2 if reset else 1
-    if len(X) < fewest:
-        raise InputError(
-            f"Found array with {len(X)} sample(s) (shape={X.shape}) while a minimum of {fewest} is "
-            f"required by {name}."
-        )
-    try:
-        # Names and number of columns; cells are looked at where they are encoded.
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-    except ValueError as error:
-        raise InputError(str(error) + _renamed(estimator, X)) from error
-    return as_multiview(X, estimator.views, estimator_name=name)
-
-
-def _renamed(estimator: Any, X: Any) -> str:
+def _rename_hint(estimator: Any, X: Any) -> str:
     """Return a hint about columns that may have been renamed since fit."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None or not isinstance(X, pd.DataFrame):
@@ -161,15 +149,14 @@ def _renamed(estimator: Any, X: Any) -> str:
     return rename_hint(given.difference(known, sort=False), known.difference(given, sort=False))
 
 
-def _said(error: ValueError, X: Any) -> str:
-    """Return the message of scikit-learn's error, with advice about infinities."""
-    text = str(error)
-    if "infinity" not in text:
-        return text
+def _infinity_hint(error: ValueError, X: Any) -> str:
+    """Return advice about infinities, where scikit-learn's error is about these."""
+    if "infinity" not in str(error):
+        return ""
     dtype = getattr(X, "dtype", None)
     narrow = dtype in (np.float16, np.float32)
     wider = f" {dtype} holds nothing larger; read the data as float64." if narrow else ""
     return (
-        f"{text} Replace infinite cells by NaN for missing, or transform the columns that "
-        f"produced them (a logarithm of 0, a division by 0).{wider}"
+        " Replace infinite cells by NaN for missing, or transform the columns that produced them "
+        f"(a logarithm of 0, a division by 0).{wider}"
     )

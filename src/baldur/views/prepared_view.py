@@ -23,7 +23,7 @@ import numpy as np
 from baldur.core.state import Flags, Form, Object, Text
 from baldur.exceptions import InputError
 from baldur.views import standardised_blocks as standardised
-from baldur.views.sources import ArraySource, ColumnSource, ReadCounter, RowMapSource, Source
+from baldur.views.sources import ArraySource, SubsetSource
 from baldur.views.standardised_blocks import Standardised, StandardisedArray, tile_width
 
 KEEP_LIMIT_BYTES = 1 << 29
@@ -45,10 +45,12 @@ class PreparedView:
         name: str,
         cells: Standardised | StandardisedArray,
         absent: np.ndarray,
-        reads: ReadCounter | None = None,
+        reads: list[int] | None = None,
     ) -> None:
         self.name = name
-        self.reads = ReadCounter() if reads is None else reads
+        # Columns of each reading since the view was prepared. Rows taken from it share the list, as
+        # do threads: to append is one step.
+        self.reads: list[int] = [] if reads is None else reads
         self.absent = absent
         self._cells = cells
         width = cells.array.shape[1] if isinstance(cells, StandardisedArray) else cells.shape[1]
@@ -86,7 +88,7 @@ class PreparedView:
         exact: bool = False,
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield tiles, exact ones in float64, and count their columns as read."""
-        self.reads.add(self.shape[1] if columns is None else len(columns))
+        self.reads.append(self.shape[1] if columns is None else len(columns))
         cells = self._exact() if exact else self._cells
         return cells.tiles(self._width() if width is None else width, weights, columns)
 
@@ -256,6 +258,16 @@ class PreparedView:
         return f"PreparedView({self.name!r}, {n:,} samples, {d:,} features, {self.dtype}, {how})"
 
 
+def passes(views: Sequence[PreparedView]) -> float:
+    """Return how often the views were read since they were prepared, weighted by width.
+
+    A product with every column is one pass; gathering a few columns is a small part of one.
+    Rows taken from a view count with it.
+    """
+    total = sum(view.shape[1] for view in views)
+    return sum(sum(view.reads) for view in views) / total if total else 0.0
+
+
 def _worth_skipping(used: np.ndarray) -> np.ndarray | None:
     """Return the indices of the used columns if gathering them beats reading all, else None."""
     index = np.flatnonzero(used)
@@ -270,9 +282,7 @@ def prepare_view(cells: Standardised) -> PreparedView:
     processes that share it do not each copy it.
     """
     n, d = cells.shape
-    base: Source = cells.source
-    while isinstance(base, (ColumnSource, RowMapSource)):
-        base = base.base
+    base = cells.source.base if isinstance(cells.source, SubsetSource) else cells.source
     size = n * d * cells.dtype.itemsize
     limit = KEEP_LIMIT_BYTES if cells.source.in_memory else standardised.FLOAT64_LIMIT_BYTES
     if not isinstance(base, ArraySource) or cells.source.dtype == np.int8 or size > limit:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import itertools
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
-from threading import Lock
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -226,36 +225,31 @@ class LazySource(Source):
         return block
 
 
-class ColumnSource(Source):
-    """Chosen columns of another source, not copied until read."""
+class SubsetSource(Source):
+    """Chosen rows and columns of another source (None: all), not copied until read.
 
-    def __init__(self, base: Source, columns: np.ndarray) -> None:
-        self.base = base
-        self.columns = columns
-        self.shape = (base.shape[0], len(columns))
-        self.dtype = base.dtype
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the cells of the other source are in memory."""
-        return self.base.in_memory
-
-    def read(self, rows: Rows, cols: Cols) -> np.ndarray:
-        """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
-        return self.base.read(rows, self.columns[cols])
-
-
-class RowMapSource(Source):
-    """Another source with its rows re-ordered; -1 for a sample that it does not have.
-
-    Cells of such samples are filled with zeros. The container marks them as absent, so the
-    filling is never used.
+    A row of -1 is a sample that the other source does not have. Its cells are filled with zeros.
+    The container marks it as absent, so the filling is never used.
     """
 
-    def __init__(self, base: Source, row_map: np.ndarray) -> None:
-        self.base = base
-        self.row_map = row_map
-        self.shape = (len(row_map), base.shape[1])
+    base: Source
+    rows: np.ndarray | None
+    columns: np.ndarray | None
+
+    def __init__(
+        self, base: Source, rows: np.ndarray | None = None, columns: np.ndarray | None = None
+    ) -> None:
+        if isinstance(base, SubsetSource):
+            if base.rows is not None:
+                rows = base.rows if rows is None else np.where(rows >= 0, base.rows[rows], -1)
+            if base.columns is not None:
+                columns = base.columns if columns is None else base.columns[columns]
+            base = base.base
+        self.base, self.rows, self.columns = base, rows, columns
+        self.shape = (
+            base.shape[0] if rows is None else len(rows),
+            base.shape[1] if columns is None else len(columns),
+        )
         self.dtype = base.dtype
 
     @property
@@ -265,13 +259,17 @@ class RowMapSource(Source):
 
     def read(self, rows: Rows, cols: Cols) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`, dense, in the stored dtype."""
-        wanted = self.row_map if rows is None else self.row_map[rows]
+        if self.columns is not None:
+            cols = self.columns[cols]
+        if self.rows is None:
+            return self.base.read(rows, cols)
+        wanted = self.rows if rows is None else self.rows[rows]
         known = wanted >= 0
         if known.all():
             return self.base.read(wanted, cols)
-        found = self.base.read(wanted[known], cols)
-        block = np.zeros((len(wanted), found.shape[1]), dtype=found.dtype)
-        block[known] = found
+        cells = self.base.read(wanted[known], cols)
+        block = np.zeros((len(wanted), cells.shape[1]), dtype=cells.dtype)
+        block[known] = cells
         return block
 
 
@@ -355,35 +353,3 @@ def _as_run(rows: np.ndarray) -> slice | None:
     if last - first + 1 != len(rows) or (len(rows) > 1 and not (np.diff(rows) == 1).all()):
         return None
     return slice(first, last + 1)
-
-
-# Threads share counters; one lock for all of them, because a counter travels with its view and
-# locks cannot be pickled.
-_LOCK = Lock()
-
-
-class ReadCounter:
-    """Columns read of one view since it was prepared, whatever the rows."""
-
-    def __init__(self) -> None:
-        self.columns = 0
-
-    def add(self, columns: int) -> None:
-        """Count columns that are about to be read."""
-        with _LOCK:
-            self.columns += int(columns)
-
-
-class _Counted(Protocol):
-    shape: tuple[int, int]
-    reads: ReadCounter
-
-
-def passes(views: Sequence[_Counted]) -> float:
-    """Return how often the views were read since they were prepared, weighted by width.
-
-    A product with every column is one pass; gathering a few columns is a small part of one.
-    Rows taken from a view count with it.
-    """
-    total = sum(view.shape[1] for view in views)
-    return sum(view.reads.columns for view in views) / total if total else 0.0

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from baldur.exceptions import InputError
-from baldur.views.sources import MISSING_INT8, ColumnSource, LazyMatrix, Source, as_source
+from baldur.views.sources import MISSING_INT8, LazyMatrix, Source, SubsetSource, as_source
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
 from baldur.views.validate import rename_hint, some
 
@@ -30,62 +30,41 @@ def as_rows(key: Any, n: int) -> np.ndarray:
         key = key[0]
     if isinstance(key, str):
         raise InputError(f"mv[{key!r}]: rows are chosen with mv[rows]; use mv.view({key!r}).")
-    if key is Ellipsis:
-        key = slice(None)
-    if isinstance(key, slice):
+    if key is Ellipsis or isinstance(key, slice):
         return np.arange(n)[key]
-    rows = np.asarray(key)
-    if rows.ndim == 0 and rows.dtype.kind in "iu":
-        rows = rows[None]
-    if rows.size == 0 and rows.ndim == 1 and rows.dtype.kind != "b":
-        return np.zeros(0, dtype=np.intp)
-    if rows.ndim != 1 or rows.dtype.kind not in "iub":
-        raise InputError(
-            "Rows must be a slice, an array of integers or a boolean mask, but got an array of "
-            f"dtype {rows.dtype} and shape {rows.shape}."
-        )
-    if rows.dtype.kind == "b":
-        if len(rows) != n:
-            raise InputError(
-                f"A boolean mask of rows must have one entry per sample ({n}), but it has "
-                f"{len(rows)}."
-            )
-        return np.flatnonzero(rows)
-    if rows.min() < -n or rows.max() >= n:
-        raise InputError(
-            f"Row numbers must lie between {-n} and {n - 1} for {n} samples, but they run from "
-            f"{rows.min()} to {rows.max()}."
-        )
-    return np.where(rows < 0, rows + n, rows).astype(np.intp)
+    return _pick(key, n, "mv[rows]", "sample")
 
 
 def as_columns(cols: Any, width: int, view: str) -> slice | np.ndarray:
     """Turn any accepted column key into a slice or column numbers, or say what is wrong with it."""
     if cols is None:
         return slice(0, width)
-    if isinstance(cols, slice):
-        return cols
-    index = np.atleast_1d(np.asarray(cols))
-    if index.dtype.kind == "b" and index.shape == (width,):
-        return np.flatnonzero(index)
-    if index.size == 0:
+    return cols if isinstance(cols, slice) else _pick(cols, width, f"View {view!r}", "column")
+
+
+def _pick(key: Any, n: int, where: str, unit: str) -> np.ndarray:
+    """Return the numbers that integers or a mask choose among n samples or columns."""
+    index = np.atleast_1d(np.asarray(key))
+    if index.size == 0 and index.dtype.kind != "b":
         return np.zeros(0, dtype=np.intp)
-    if index.dtype.kind not in "iu" or index.ndim != 1:
+    if index.ndim != 1 or index.dtype.kind not in "iub":
         raise InputError(
-            f"View {view!r}: columns must be a slice, an array of integers or a boolean mask of "
-            f"length {width}, but got dtype {index.dtype} and shape {index.shape}."
+            f"{where}: {unit}s must be a slice, an array of integers or a boolean mask, but got an "
+            f"array of dtype {index.dtype} and shape {index.shape}."
         )
-    return _column_numbers(index, width, view)
-
-
-def _column_numbers(index: np.ndarray, width: int, view: str) -> np.ndarray:
-    """Return column numbers with those counted from the end made positive."""
-    if index.min() < -width or index.max() >= width:
+    if index.dtype.kind == "b":
+        if len(index) != n:
+            raise InputError(
+                f"{where}: a boolean mask must have one entry per {unit} ({n}), but it has "
+                f"{len(index)}."
+            )
+        return np.flatnonzero(index)
+    if index.min() < -n or index.max() >= n:
         raise InputError(
-            f"View {view!r}: column numbers must lie between {-width} and {width - 1}, but they "
+            f"{where}: {unit} numbers must lie between {-n} and {n - 1} for {n} {unit}s, but they "
             f"run from {index.min()} to {index.max()}."
         )
-    return np.where(index < 0, index + width, index).astype(np.intp)
+    return np.where(index < 0, index + n, index).astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -299,28 +278,24 @@ def split_columns(
             "views must be a dictionary from view name to columns (names, patterns, indices, a "
             f"slice or a mask), but got {type(views).__name__}."
         )
-    if frame is None and not (
-        isinstance(X, np.ndarray) or sparse.issparse(X) or isinstance(X, LazyMatrix)
-    ):
+    if frame is None and not (sparse.issparse(X) or isinstance(X, (np.ndarray, LazyMatrix))):
         X = np.asarray(X)
     if frame is None and getattr(X, "ndim", 2) != 2:
         raise InputError(f"X must be 2-D to be cut into views, but its shape is {X.shape}.")
     width = int(X.shape[1])
     matrices: dict[str, Any] = {}
     used = np.zeros(width, dtype=bool)
-    base = None if frame is not None or isinstance(X, np.ndarray) else as_source(X, "X")
+    source = None if frame is not None or isinstance(X, np.ndarray) else as_source(X, "X")
     for view, spec in views.items():
         columns = _locate(view, spec, width, frame)
         used[columns] = True
         if frame is not None:
             matrices[view] = frame.iloc[:, columns]
-        elif base is not None:
-            index = np.arange(width)[columns] if isinstance(columns, slice) else columns
-            matrices[view] = ColumnSource(base, index)
-        elif isinstance(columns, slice):
+        elif isinstance(columns, slice) and isinstance(X, np.ndarray):
             matrices[view] = X[:, columns]
         else:
-            matrices[view] = ColumnSource(as_source(X, view), columns)
+            index = np.arange(width)[columns]
+            matrices[view] = SubsetSource(source or as_source(X, view), columns=index)
     rest = frame.loc[:, ~used] if frame is not None and not used.all() else None
     return matrices, rest
 
@@ -334,32 +309,26 @@ def locate_columns(views: Mapping[str, Any], width: int) -> dict[str, np.ndarray
 def _locate(view: str, spec: Any, width: int, frame: pd.DataFrame | None) -> slice | np.ndarray:
     """Turn a column specification into a slice (when the columns are a run) or indices."""
     columns = None if frame is None else frame.columns
-    if (
-        isinstance(spec, slice)
-        and not isinstance(spec.start, str)
-        and not isinstance(spec.stop, str)
-    ):
-        return slice(*spec.indices(width))
     if isinstance(spec, slice):
+        if not isinstance(spec.start, str) and not isinstance(spec.stop, str):
+            return slice(*spec.indices(width))
         spec = _name_slice(view, spec, columns)
-    elif callable(spec):
-        spec = _called(view, spec, frame)
     elif isinstance(spec, re.Pattern):
-        spec = _matching(view, [spec], columns)
-    index = np.atleast_1d(np.asarray(spec))
-    if index.dtype.kind == "b":
-        if index.shape != (width,):
+        spec = _matching(view, spec, columns)
+    elif callable(spec):
+        if frame is None:
+            raise _nameless(view, "a function of the DataFrame")
+        spec = spec(frame)
+        if not len(spec):
             raise InputError(
-                f"View {view!r}: a boolean mask of columns must have {width} entries, but its "
-                f"shape is {index.shape}."
+                f"View {view!r}: the function chooses none of the {width} columns of X, "
+                f"{some(list(frame.columns))}."
             )
-        numbers = np.flatnonzero(index)
-    elif index.size == 0:
-        numbers = np.zeros(0, dtype=np.intp)
-    elif index.dtype.kind in "iu" and index.ndim == 1:
-        numbers = _column_numbers(index, width, view)
-    elif index.dtype.kind in "UO" and index.ndim == 1:
+    index = np.atleast_1d(np.asarray(spec))
+    if index.dtype.kind in "UO" and index.ndim == 1 and index.size:
         numbers = _find_names(view, list(np.atleast_1d(np.asarray(spec, dtype=object))), columns)
+    elif index.dtype.kind in "biu" or not index.size:
+        numbers = _pick(index, width, f"View {view!r}", "column")
     else:
         raise InputError(
             f"View {view!r}: columns must be names, patterns, indices, a slice or a boolean mask, "
@@ -380,41 +349,28 @@ def _nameless(view: str, what: str) -> InputError:
     )
 
 
-def _called(view: str, spec: Any, frame: pd.DataFrame | None) -> Any:
-    """Return what a function of the DataFrame chooses."""
-    if frame is None:
-        raise _nameless(view, "a function of the DataFrame")
-    chosen = spec(frame)
-    if not len(chosen):
-        raise InputError(
-            f"View {view!r}: the function chooses none of the {frame.shape[1]} columns of X, "
-            f"{some(list(frame.columns))}."
-        )
-    return chosen
-
-
-def _matching(view: str, patterns: list[re.Pattern[str]], columns: pd.Index | None) -> np.ndarray:
+def _matching(view: str, pattern: re.Pattern[str], columns: pd.Index | None) -> np.ndarray:
     """Return the columns whose names fit a pattern, in the order of the columns."""
     if columns is None:
         raise _nameless(view, "a pattern of names")
-    names = [str(name) for name in columns]
-    found = [i for i, name in enumerate(names) if any(p.search(name) for p in patterns)]
-    if not found:
+    numbers = np.flatnonzero([pattern.search(str(name)) is not None for name in columns])
+    if not numbers.size:
         raise InputError(
-            f"View {view!r}: no column of X fits {some([p.pattern for p in patterns])}. Its "
-            f"columns are {some(list(columns))}."
+            f"View {view!r}: no column of X fits {pattern.pattern!r}. Its columns are "
+            f"{some(list(columns))}."
         )
-    return np.array(found)
+    return numbers
 
 
 def _find_names(view: str, wanted: list[Any], columns: pd.Index | None) -> np.ndarray:
+    """Return the columns of these names; a star stands for any text."""
     if columns is None:
         raise _nameless(view, f"name ({some(wanted, 3)})")
     starred = [w for w in wanted if isinstance(w, str) and "*" in w and w not in columns]
     plain = [w for w in wanted if w not in starred]
     unknown = [name for name in plain if name not in columns]
     if unknown:
-        near = [c for c in columns if any(str(c).startswith(str(u)) for u in unknown[:1])]
+        near = [c for c in columns if str(c).startswith(str(unknown[0]))]
         hint = f" For all columns that begin so, write {unknown[0] + '*'!r}." if near else ""
         raise InputError(
             f"View {view!r}: X has no column {some(unknown)}. Its columns are "
@@ -425,18 +381,18 @@ def _find_names(view: str, wanted: list[Any], columns: pd.Index | None) -> np.nd
             f"View {view!r}: columns are chosen by name, but X repeats the column names "
             f"{some(columns[columns.duplicated()].unique().tolist())}. Rename them."
         )
-    found = [columns.get_indexer(pd.Index(plain))] if plain else []
-    # A star stands for any text; everything else in the name stands for itself.
-    for one in starred:
-        parts = [re.escape(part) for part in one.split("*")]
-        found.append(_matching(view, [re.compile(rf"\A{'.*'.join(parts)}\Z", re.S)], columns))
-    return np.concatenate(found).astype(np.intp)
+    numbers = [columns.get_indexer(pd.Index(plain))] if plain else []
+    for name in starred:
+        # Everything but the stars stands for itself.
+        pattern = ".*".join(re.escape(part) for part in name.split("*"))
+        numbers.append(_matching(view, re.compile(rf"\A{pattern}\Z", re.S), columns))
+    return np.concatenate(numbers).astype(np.intp)
 
 
 def _name_slice(view: str, spec: slice, columns: pd.Index | None) -> np.ndarray:
     """Columns from one name to another, both included, as pandas does."""
     ends = [end for end in (spec.start, spec.stop) if end is not None]
-    found = _find_names(view, ends, columns).tolist()
-    start = found.pop(0) if spec.start is not None else 0
-    stop = found.pop(0) + 1 if spec.stop is not None else 0 if columns is None else len(columns)
+    numbers = _find_names(view, ends, columns).tolist()
+    start = numbers.pop(0) if spec.start is not None else 0
+    stop = numbers.pop(0) + 1 if spec.stop is not None else 0 if columns is None else len(columns)
     return np.arange(start, stop)
