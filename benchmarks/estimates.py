@@ -25,7 +25,7 @@ from shared_sets import load
 import baldur
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
-from baldur.evaluation.design import Design, open_comparison
+from baldur.evaluation.design import open_comparison
 from baldur.evaluation.preview import preview
 
 PARTS = ("ad_csf", "golub", "rows")
@@ -44,7 +44,7 @@ def study(part):
 
 def times(model, X, y):
     """Return the estimated and the true seconds of one model."""
-    comparison = open_comparison(Design(outer=5, inner=5), [model], X, y)
+    comparison = open_comparison([model], X, y, outer=5, inner=5)
     estimated = preview(comparison, trial=True).total_seconds(1)
     started = time.process_time()
     with warnings.catch_warnings():

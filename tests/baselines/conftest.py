@@ -1,5 +1,6 @@
 """Data shared by the tests of the baselines."""
 
+import functools
 import importlib.util
 
 import numpy as np
@@ -38,6 +39,18 @@ def common_data(seed, n=240, dims=(20, 2000, 30), shifts=(1.0, 0.7), rate=0.56):
     a[:, :3] += shifts[0] * sign[:, None]
     b[:, :5] += shifts[1] * sign[:, None]
     return MultiView({"a": a, "b": b, "c": c}), y
+
+
+@functools.cache
+def fit_common(row, seed):
+    """The row's estimator fitted to the first 140 rows of the common data, once in a session."""
+    mv, y = common_data(seed)
+    return make_quick(row).fit(mv[:140], y[:140]), mv, y
+
+
+@pytest.fixture
+def fitted_common():
+    return fit_common
 
 
 @pytest.fixture(params=[name for name, entry in BASELINES.items() if entry.classifier is not None])

@@ -1,10 +1,18 @@
-"""The common test: three views of 20, 2000 and 30 columns, 140 training and 100 test rows."""
+"""Every row finds a clear signal, invents none, and copes with 42,131 features.
+
+The common test: three views of 20, 2000 and 30 columns, 140 training and 100 test rows.
+"""
+
+import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
 from baldur.baselines import BASELINES
+from baldur.datasets import make_multiview
 
 # Mean test accuracy over two draws. Most lines of the specification's table leave a margin of two
 # standard errors (0.03) below the figures it lists. The PCA and K rows have their own: MCCD's label
@@ -33,11 +41,10 @@ def test_every_row_has_a_threshold():
     assert set(ACCURACY) == {n for n, e in BASELINES.items() if e.classifier is not None}
 
 
-def test_common_signal(row, quick, common, record_property):
+def test_common_signal(row, fitted_common, record_property):
     accuracy, auc = [], []
     for seed in (0, 1):
-        mv, y = common(seed)
-        model = quick(row).fit(mv[:140], y[:140])
+        model, mv, y = fitted_common(row, seed)
         accuracy.append(np.mean(model.predict(mv[140:]) == y[140:]))
         auc.append(roc_auc_score(y[140:], model.decision_function(mv[140:])))
         assert set(model.selected_features_) == {"a", "b", "c"}
@@ -61,9 +68,82 @@ def test_common_noise(row, quick, common):
 
 
 @pytest.mark.parametrize("sparse_row", ["LSVM-l1", "Lasso-MkSVM", "Elastic-net logistic"])
-def test_sparse_rows_keep_signal_and_few_features(sparse_row, quick, common):
-    mv, y = common(0)
-    masks = quick(sparse_row).fit(mv[:140], y[:140]).selected_features_
+def test_sparse_rows_keep_signal_and_few_features(sparse_row, fitted_common):
+    masks = fitted_common(sparse_row, 0)[0].selected_features_
     assert sum(m.sum() for m in masks.values()) <= 140
     assert masks["a"][:3].all()
     assert masks["b"][:5].sum() >= 3
+
+
+def mean_auc(row, informative):
+    """Mean test AUC of the row's defaults; 300 training and 500 test rows, five seeds."""
+    pytest.importorskip("torch")
+    found = []
+    for seed in range(5):
+        data = make_multiview(
+            800,
+            {"few": 10, "more": 30},
+            informative=informative,
+            logit_sd=10.0,
+            random_state=seed,
+        )
+        model = BASELINES[row].make(random_state=0)
+        model.fit(data.data[:300], data.target[:300])
+        score = model.decision_function(data.data[300:])
+        found.append(roc_auc_score(data.target[300:], score))
+    print(f"{row}: AUC {np.mean(found):.3f}, from {min(found):.3f} to {max(found):.3f}")
+    return float(np.mean(found))
+
+
+@pytest.mark.slow
+def test_clear_signal_is_found(row):
+    assert mean_auc(row, {"few": 3, "more": 1}) >= (0.5 if row == "Dummy" else 0.85)
+
+
+@pytest.mark.slow
+def test_no_signal_is_invented(row):
+    assert abs(mean_auc(row, 0) - 0.5) <= 0.06
+
+
+# 172 training rows and 42,131 features: time and memory of each row, in a new process.
+SCRIPT = """
+import json, resource, sys, time
+import numpy as np
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+from baldur.baselines import BASELINES
+from baldur.datasets import make_biofind_like
+cohort = make_biofind_like(scale=0.05, random_state=0)
+train, test = train_test_split(np.arange(215), test_size=43, stratify=cohort.target, random_state=0)
+start = time.perf_counter()
+model = BASELINES[sys.argv[1]].make(random_state=0).fit(cohort.data[train], cohort.target[train])
+seconds = time.perf_counter() - start
+score = model.decision_function(cohort.data[test])
+print(json.dumps({
+    "rows": len(train),
+    "features": int(cohort.data.shape[1]),
+    "seconds": seconds,
+    "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+    "auc": roc_auc_score(cohort.target[test], score),
+    "kept": int(sum(m.sum() for m in model.selected_features_.values())),
+}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units there")
+def test_fits_within_three_minutes_and_four_gigabytes(row):
+    if BASELINES[row].extra:
+        pytest.importorskip("gpytorch")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, row], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(
+        f"{row}: {found['seconds']:.1f} s, {found['gigabytes']:.2f} GB, AUC {found['auc']:.2f}, "
+        f"{found['kept']} features"
+    )
+    assert (found["rows"], found["features"]) == (172, 42_131)
+    assert found["seconds"] < 180
+    assert found["gigabytes"] < 4

@@ -5,7 +5,7 @@ import pytest
 from sklearn.cross_decomposition import PLSRegression
 
 from baldur.baselines import MVPLSClassifier
-from baldur.baselines.mv_pls import fit_pls
+from baldur.baselines.mv_pls import fit_pls, pls_coefficients
 from baldur.views import MultiView
 
 
@@ -34,9 +34,10 @@ def test_scores_and_coefficients_equal_pls_on_the_concatenation(views, targets):
     Y = np.eye(3)[codes][:, :targets]
     stacked = np.hstack(X)
     oracle = PLSRegression(4, scale=False, max_iter=20000, tol=1e-15).fit(stacked, Y)
-    ours = fit_pls([x @ x.T for x in X], Y, 4)
-    np.testing.assert_allclose(np.abs(ours.scores), np.abs(oracle.x_scores_), atol=1e-6)
-    coef = np.vstack([x.T @ ours.coef_dual for x in X])
+    scores, duals, _ = fit_pls([x @ x.T for x in X], Y, 4)
+    np.testing.assert_allclose(np.abs(scores), np.abs(oracle.x_scores_), atol=1e-6)
+    coef_dual, _ = pls_coefficients(stacked @ stacked.T, Y, scores, duals)
+    coef = np.vstack([x.T @ coef_dual for x in X])
     np.testing.assert_allclose(coef, oracle.coef_.T, atol=1e-6)
 
 
@@ -44,16 +45,20 @@ def test_shares_and_scores_equal_the_literal_loop(views):
     X, codes = views
     Y = np.eye(3)[codes]
     scores, shares = literal_multiblock(X, Y, 3)
-    ours = fit_pls([x @ x.T for x in X], Y, 3)
-    np.testing.assert_allclose(np.abs(ours.scores), np.abs(scores), atol=1e-7)
-    np.testing.assert_allclose(ours.shares, shares, atol=1e-7)
+    our_scores, _, our_shares = fit_pls([x @ x.T for x in X], Y, 3)
+    np.testing.assert_allclose(np.abs(our_scores), np.abs(scores), atol=1e-7)
+    np.testing.assert_allclose(our_shares, shares, atol=1e-7)
 
 
 def test_stops_when_nothing_is_left(views):
     X, codes = views
-    ours = fit_pls([X[0] @ X[0].T], np.eye(3)[codes], 20)  # four columns: four components
-    assert ours.scores.shape[1] == 4
-    assert np.all(np.isfinite(ours.coef_dual))
+    K, Y = X[0] @ X[0].T, np.eye(3)[codes]
+    scores, duals, _ = fit_pls([K], Y, 20)  # four columns: four components
+    assert scores.shape[1] == 4
+    assert np.all(np.isfinite(pls_coefficients(K, Y, scores, duals)[0]))
+    nothing, duals, shares = fit_pls([np.zeros_like(K)], Y, 3)
+    assert (nothing.shape, shares.shape) == ((len(Y), 0), (0, 1))
+    assert not pls_coefficients(K, Y, nothing, duals)[0].any()
 
 
 def test_weights_are_unit_and_vip_averages_to_one(common):

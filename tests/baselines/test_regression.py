@@ -44,8 +44,8 @@ def test_scikit_learn_checks(row):
 def test_the_rows_run_in_a_study_and_beat_the_mean(problem):
     mv, y = problem
     models = {
-        "RF": {},
-        "Boosted trees": {},
+        "RF": {"n_estimators": [30]},
+        "Boosted trees": {"max_iter": [30]},
         "MV-PLS": {"n_components": [1, 2]},
         "Ridge": None,
         "Elastic net": None,

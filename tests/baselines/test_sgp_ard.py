@@ -107,7 +107,7 @@ def test_plain_length_scale_start_predicts_the_majority(common):
 
 def test_relevance_ranks_signal_columns(common):
     mv, y = common(0, n=150, dims=(20, 50, 30))
-    model = SGPARDClassifier(random_state=0, max_iter=200).fit(mv, y)
+    model = SGPARDClassifier(random_state=0, max_iter=80).fit(mv, y)
     top = np.argsort(model.relevance_["a"])[-3:]
     assert set(top) == {0, 1, 2}
     assert all(m.all() for m in model.selected_features_.values())

@@ -146,13 +146,10 @@ def test_wrong_models_are_explained(call, said):
 def test_one_scale_for_every_model():
     for name in ("BALDUR", "LSVM-l1", "RF"):
         assert scaling(make_model(name)) in (None, "clipped")
-        assert scaling(make_model(name, scale="rank")) == "rank"
-        own = make_model(name, scale="rank", settings={"scale": "standard"})
-        assert scaling(own) == "standard"
-    mine = make_model("mine", estimator=LogisticRegression(), scale="rank")
+        assert scaling(make_model(name, settings={"scale": "rank"})) == "rank"
+    mine = make_model("mine", estimator=LogisticRegression(), settings={"scale": "rank"})
     assert scaling(mine) == "rank"
-    template = SideBySide(LogisticRegression(), preparation=Preparation(regress_out=["age"]))
-    found = make_model("mine", estimator=template, scale="rank").estimator.preparation
+    found = mine.prepared_by(Preparation(regress_out=["age"])).estimator.preparation
     assert (found.scale, found.regress_out) == ("rank", ["age"])
 
 

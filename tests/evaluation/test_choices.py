@@ -210,10 +210,10 @@ def test_every_row_is_described_and_regression_rows_are_named():
 
 def test_a_scale_leaves_the_preparation_of_a_comparison_as_it_is():
     template = Preparation(regress_out=["age"])
-    for given in ({"scale": "rank"}, {"settings": {"scale": "rank"}}):
-        for name in ("BALDUR", "BALDUR (mean-field)"):
-            found = make_model(name, **given).prepared_by(template).estimator.preparation
-            assert (found.scale, found.regress_out) == ("rank", ["age"])
+    for name in ("BALDUR", "BALDUR (mean-field)"):
+        model = make_model(name, settings={"scale": "rank"}).prepared_by(template)
+        found = model.estimator.preparation
+        assert (found.scale, found.regress_out) == ("rank", ["age"])
     searched = make_model("BALDUR", grid={"scale": ["rank", "standard"]}).prepared_by(template)
     for setting in searched.settings():
         found = searched.make(setting, 0).preparation

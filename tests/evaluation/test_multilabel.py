@@ -14,7 +14,7 @@ from baldur.baselines.plain import SideBySideClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import NestedResult, learning_curve, nested_cv
 from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.evaluation.design import Design, open_comparison, read_label_matrix
+from baldur.evaluation.design import open_comparison, read_label_matrix
 from baldur.evaluation.jobs import permute_labels
 from baldur.evaluation.metric_table import compare_pairs
 from baldur.evaluation.nested import fit_all_rows
@@ -310,7 +310,7 @@ def test_finished_jobs_are_found_again_and_shards_make_the_whole(result, cohort,
 
 
 def test_the_jobs_are_counted_before_they_are_run(result, cohort):
-    comparison = open_comparison(Design(outer=3, inner=2), models(), *cohort)
+    comparison = open_comparison(models(), *cohort, outer=3, inner=2)
     plan = preview(comparison, trial=True)
     assert plan.jobs["BALDUR"] == 3
     assert plan.jobs["ridge"] == 3 * 3 * (2 + 1)
@@ -319,7 +319,7 @@ def test_the_jobs_are_counted_before_they_are_run(result, cohort):
 
 def test_a_joint_model_is_fitted_to_all_rows_and_others_are_refused(cohort):
     X, Y = cohort
-    comparison = open_comparison(Design(inner=2), models(), X, Y)
+    comparison = open_comparison(models(), X, Y, inner=2)
     fitted, _ = fit_all_rows(comparison, "BALDUR")
     assert fitted.predict_proba(X).shape == (len(X), 3)
     with pytest.raises(InputError, match="ridge cannot be fitted to several outcomes"):

@@ -9,7 +9,7 @@ from baldur import BaldurClassifier
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluation import Progress
-from baldur.evaluation.design import Design, open_comparison
+from baldur.evaluation.design import open_comparison
 from baldur.evaluation.job_store import Outcome
 from baldur.evaluation.jobs import Job, Task
 from baldur.evaluation.models import Model
@@ -35,8 +35,7 @@ def fits(monkeypatch):
 
 def opened(n, width):
     sim = make_multiview(n, {"a": 5, "b": width}, random_state=1)
-    design = Design(outer=2, inner=2)
-    return open_comparison(design, {"Ridge logistic": {}}, sim.data, sim.target)
+    return open_comparison({"Ridge logistic": {}}, sim.data, sim.target, outer=2, inner=2)
 
 
 def test_wide_views_are_tried_on_some_columns_before_all(fits):
@@ -76,12 +75,10 @@ def test_both_ends_of_a_grid_are_tried(monkeypatch):
         tried.append(estimator.get_params()["C"])
         return 10.0 * tried[-1]
 
-    monkeypatch.setattr(module, "_once", once)
+    monkeypatch.setattr(module, "_time", once)
     sim = make_multiview(40, {"a": 5}, random_state=1)
     models = {"Ridge logistic": {"C": [0.1, 1.0, 10.0]}}
-    plan = preview(
-        open_comparison(Design(outer=2, inner=2), models, sim.data, sim.target), trial=True
-    )
+    plan = preview(open_comparison(models, sim.data, sim.target, outer=2, inner=2), trial=True)
     assert set(tried) == {0.1, 10.0}
     assert plan.seconds["Ridge logistic"] == pytest.approx(10)
 

@@ -14,7 +14,7 @@ import tomli_w
 
 from baldur.core.atomic_io import LOCK
 from baldur.datasets import make_multiview
-from baldur.evaluation.design import Design, open_comparison
+from baldur.evaluation.design import open_comparison
 from baldur.exceptions import InputError, StudyError
 from baldur.paper import PaperClassifier
 from baldur.reproduction import reproduce
@@ -164,7 +164,7 @@ def test_a_map_of_columns_gives_the_same_data(files, tmp_path):
 def test_live_factors_are_counted_from_several():
     """The row itself starts with one factor, so that its one live factor would show nothing."""
     sim = make_multiview(80, {"a": 5, "b": 10}, informative={"a": 3}, random_state=0)
-    comparison = open_comparison(Design(), [PAPER], sim.data, sim.target)
+    comparison = open_comparison([PAPER], sim.data, sim.target)
     starts = []
 
     class Watched(PaperClassifier):

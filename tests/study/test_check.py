@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
-from baldur.evaluation.design import Design, open_comparison
+from baldur.evaluation.design import open_comparison
 from baldur.evaluation.preview import preview
 from baldur.exceptions import InputError, StudyError
 from baldur.study import check_study, evaluate_study, load_study
@@ -158,7 +158,7 @@ def test_jobs_are_counted_as_they_are_run():
     keywords = {"outer": 3, "inner": 2, "repeats": 2, "permutations": 1}
     seen = []
     nested_cv(models, sim.data, sim.target, progress=lambda s: seen.append(s.total), **keywords)
-    plan = preview(open_comparison(Design(**keywords), models, sim.data, sim.target))
+    plan = preview(open_comparison(models, sim.data, sim.target, **keywords))
     assert sum(plan.jobs.values()) == seen[-1]
     assert len(plan.folds) == 6
 
@@ -323,4 +323,4 @@ def test_rare_values_are_constant_at_a_site_by_chance():
 def test_refused_before_counting():
     sim = make_multiview(20, {"a": 3}, random_state=0)
     with pytest.raises(InputError, match="rows of each class"):
-        preview(open_comparison(Design(outer=15), ["Dummy"], sim.data, sim.target))
+        preview(open_comparison(["Dummy"], sim.data, sim.target, outer=15))

@@ -37,9 +37,9 @@ def class_similarity(H: Any, onehot: Any) -> Any:
 
     A class whose only member is n itself has no mean and gets 0.
     """
-    own = (H * H).sum(1)[:, None] * onehot
+    itself = (H * H).sum(1)[:, None] * onehot
     count = onehot.sum(0)[None, :] - onehot
-    return (H @ (H.T @ onehot) - own) / (count + (count == 0))
+    return (H @ (H.T @ onehot) - itself) / (count + (count == 0))
 
 
 def fit_cpm(

@@ -134,7 +134,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
     scale, preparation, views
         As in `BaselineEstimator`.
     weights : {"mkl", "grid", "uniform"}
-        How kernel weights are found. "grid" tries all weights on the simplex in steps of
+        How kernel weights are chosen. "grid" tries all weights on the simplex in steps of
         ``grid_step`` by inner cross-validation, and selects features in each fold again.
     grid_step : float
         0.1 means 1001 points for five views, 0.2 means 126.

@@ -51,13 +51,13 @@ def solve_on_working_set(
     active = np.sort(np.argpartition(-start, size - 1)[:size])
     for round_ in range(1, max_rounds + 1):
         coef = solve(active)
-        wish = correlations(active, coef)
-        wish[active] = 0.0
-        violators = np.flatnonzero(wish > 1.0 + tol)
+        strength = correlations(active, coef)
+        strength[active] = 0.0
+        violators = np.flatnonzero(strength > 1.0 + tol)
         if len(violators) == 0:
             return active, coef, round_
         if len(violators) > size:
-            violators = violators[np.argpartition(-wish[violators], size - 1)[:size]]
+            violators = violators[np.argpartition(-strength[violators], size - 1)[:size]]
         # Columns at zero leave, so the set stays near the size of the solution; they come back
         # through the check if they were needed. Cycling is impossible while the objective falls,
         # and after ten rounds no column leaves, which ends changes within the tolerance.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from baldur.baselines.base import BaselineClassifier, BaselineRegressor
-from baldur.baselines.blocks import Block
+from baldur.baselines.blocks import Block, total_width
 from baldur.core.parameters import Constraint, integer, optional
 from baldur.core.types import Array
 
@@ -23,28 +23,18 @@ EMPTY = 1e-12
 """Components with ``||X'u||`` below this are not used."""
 
 
-@dataclass(frozen=True)
-class PLSDual:
-    """A PLS model as n-vectors: ``W = X' duals``, ``B = X' coef_dual``, and scores T (n, K)."""
-
-    scores: Array  # T (n, K)
-    duals: Array  # (n, K): column k is E u_k / ||X' E u_k||
-    coef_dual: Array  # (n, C): B = X' coef_dual
-    shares: Array  # (K, V): a_v^2, the share of each view in each component
-    y_loadings: Array  # Q (C, K)
-    mean: Array  # (C,)
-
-
-def fit_pls(K: list[Array], Y: Array, n_components: int) -> PLSDual:
+def fit_pls(K: list[Array], Y: Array, n_components: int) -> tuple[Array, Array, Array]:
     """Multiblock PLS from the views' Gram matrices; no matrix has a side longer than n.
+
+    Return the scores T (n, K), the duals (n, K) with weights ``W = X' duals``, whose column k is
+    ``E u_k / ||X' E u_k||``, and the shares ``a_v^2`` of each view in each component (K, V).
 
     Deflating every view by the scores multiplies it by ``E = I - sum_k t_k t_k'/(t_k't_k)``, so
     ``w_v = X_v'E u`` and ``||X_v'E u||^2 = (Eu)'K_v(Eu)``. For several columns in Y the inner
     iteration u -> w -> t -> c -> u has the dominant eigenvector of ``Y'E K E Y`` as its fixed
     point, which is computed directly. Shapes: each K_v (n, n), Y (n, C).
     """
-    mean = Y.mean(axis=0)
-    residual = Y - mean
+    residual = Y - Y.mean(axis=0)
     total = np.add.reduce(K)
     T: list[Array] = []
     U: list[Array] = []
@@ -78,16 +68,23 @@ def fit_pls(K: list[Array], Y: Array, n_components: int) -> PLSDual:
         U.append(Eu / size)
         shares.append(energy / energy.sum())
         residual = residual - np.outer(t, t @ residual / (t @ t))
-    if not T:
-        zero = np.zeros((len(Y), 0))
-        return PLSDual(
-            zero, zero, np.zeros_like(Y), np.zeros((0, len(K))), zero[: Y.shape[1]], mean
-        )
-    scores, duals = np.column_stack(T), np.column_stack(U)
+    none = np.zeros((len(Y), 0))
+    return (
+        np.column_stack(T) if T else none,
+        np.column_stack(U) if U else none,
+        np.array(shares).reshape(-1, len(K)),
+    )
+
+
+def pls_coefficients(total: Array, Y: Array, scores: Array, duals: Array) -> tuple[Array, Array]:
+    """Return the dual coefficients (n, C) with ``B = X' coef_dual``, and the Y loadings Q (C, K).
+
+    Shapes: total (n, n) is the sum of the Gram matrices, Y (n, C), scores and duals (n, K).
+    """
     tt = np.sum(scores**2, axis=0)
-    Q = (Y - mean).T @ scores / tt  # (C, K)
+    Q = (Y - Y.mean(axis=0)).T @ scores / tt
     PtW = scores.T @ total @ duals / tt[:, None]  # P'W, upper triangular
-    return PLSDual(scores, duals, duals @ np.linalg.solve(PtW, Q.T), np.array(shares), Q, mean)
+    return duals @ np.linalg.solve(PtW, Q.T), Q
 
 
 @dataclass(eq=False, repr=False)
@@ -140,9 +137,9 @@ class MVPLSClassifier(BaselineClassifier):
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         C = len(self.classes_)
-        wanted = max(2, C - 1) if self.n_components is None else self.n_components
+        n_components = max(2, C - 1) if self.n_components is None else self.n_components
         Y: Array = np.eye(C)[codes] if C > 2 else np.where(codes[:, None] == 1, 1.0, -1.0)
-        _fit_components(self, blocks, Y, int(wanted))
+        _fit_components(self, blocks, Y, int(n_components))
 
     def _scores(self, blocks: list[Block]) -> Array:
         return self._linear(blocks)
@@ -204,26 +201,22 @@ class MVPLSRegressor(BaselineRegressor):
 
 
 def _fit_components(
-    fitted: MVPLSClassifier | MVPLSRegressor, blocks: list[Block], Y: Array, wanted: int
+    fitted: MVPLSClassifier | MVPLSRegressor, blocks: list[Block], Y: Array, n_components: int
 ) -> None:
     """Fit the components and set the fitted attributes."""
-    dual = fit_pls([b.gram() for b in blocks], Y, min(wanted, len(Y) - 1))
-    fitted.n_components_ = dual.scores.shape[1]
-    fitted.coef_ = {b.name: b.weights(dual.coef_dual) for b in blocks}
-    fitted.intercept_ = dual.mean  # targets are centred: without it the boundary would shift
-    fitted.view_shares_ = dual.shares
-    weights = {b.name: b.project(dual.duals) for b in blocks}
-    vip = _vip(weights, dual)
-    fitted.vip_ = {b.name: b.over_input(vip[b.name]) for b in blocks}
-    norm = np.sqrt(np.maximum(dual.shares, np.finfo(np.float64).tiny))
-    fitted.x_weights_ = {
-        b.name: b.over_input(weights[b.name] / norm[:, v]) for v, b in enumerate(blocks)
-    }
-
-
-def _vip(weights: dict[str, Array], dual: PLSDual) -> dict[str, Array]:
-    """``VIP_j^2 = D sum_k s_k w_jk^2 / sum_k s_k``, s_k the target variance of component k."""
-    s = np.sum(dual.y_loadings**2, axis=0) * np.sum(dual.scores**2, axis=0)
-    D = sum(w.shape[0] for w in weights.values())
-    scale = D / s.sum() if s.sum() > 0 else 0.0
-    return {name: np.sqrt(scale * (w**2 @ s)) for name, w in weights.items()}
+    K = [b.gram() for b in blocks]
+    scores, duals, shares = fit_pls(K, Y, min(n_components, len(Y) - 1))
+    coef_dual, loadings = pls_coefficients(np.add.reduce(K), Y, scores, duals)
+    fitted.n_components_ = scores.shape[1]
+    fitted.intercept_ = Y.mean(axis=0)  # targets are centred: without it the boundary would shift
+    fitted.view_shares_ = shares
+    # VIP_j^2 = D sum_k s_k w_jk^2 / sum_k s_k, s_k the target variance of component k.
+    s = np.sum(loadings**2, axis=0) * np.sum(scores**2, axis=0)
+    scale = total_width(blocks) / s.sum() if s.sum() > 0 else 0.0
+    norm = np.sqrt(np.maximum(shares, np.finfo(np.float64).tiny))
+    fitted.coef_, fitted.vip_, fitted.x_weights_ = {}, {}, {}
+    for v, b in enumerate(blocks):
+        weights = b.project(duals)
+        fitted.coef_[b.name] = b.weights(coef_dual)
+        fitted.vip_[b.name] = b.over_input(np.sqrt(scale * (weights**2 @ s)))
+        fitted.x_weights_[b.name] = b.over_input(weights / norm[:, v])

@@ -76,14 +76,14 @@ class SideBySideBaseline(BaselineEstimator):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of this estimator and, if `deep`, of the one that it fits."""
-        own = super().get_params(deep=False)
+        wrapper = super().get_params(deep=False)
         inner = deep and hasattr(self.estimator, "get_params")
-        return {**(self.estimator.get_params() if inner else {}), **own}
+        return {**(self.estimator.get_params() if inner else {}), **wrapper}
 
     def set_params(self, **params: Any) -> SideBySideBaseline:
         """Set parameters of this estimator, and all others of the one that it fits."""
-        own = super().get_params(deep=False)
-        super().set_params(**{name: params.pop(name) for name in own if name in params})
+        wrapper = super().get_params(deep=False)
+        super().set_params(**{name: params.pop(name) for name in wrapper if name in params})
         if params:
             self.estimator.set_params(**params)
         return self
@@ -101,12 +101,12 @@ class SideBySideBaseline(BaselineEstimator):
         """Fit a clone of the estimator, and read its weights and the selected features."""
         n, D, selected = len(target), total_width(blocks), None
         model = self.estimator_ = clone(self.estimator)
-        given = model.get_params()
-        if isinstance(given.get("class_weight"), dict):  # by label; the estimator sees codes
+        settings = model.get_params()
+        if isinstance(settings.get("class_weight"), dict):  # by label; the estimator sees codes
             labels = enumerate(self.classes_.tolist())
-            weight = {code: given["class_weight"].get(label, 1.0) for code, label in labels}
+            weight = {code: settings["class_weight"].get(label, 1.0) for code, label in labels}
             model.set_params(class_weight=weight)
-        if "max_bins" in given:
+        if "max_bins" in settings:
             _limit_histograms(model, n, D)
         if self.layout == "scores":
             rtol = max((b.rtol or 0.0) for b in blocks) or None
@@ -211,14 +211,15 @@ class SideBySideRegressor(SideBySideBaseline, BaselineRegressor):
 
 def _limit_histograms(model: Any, n: int, D: int) -> None:
     """Set the number of bins and the seed of boosted trees, and check the memory they need."""
-    given = model.get_params()
-    bins = (32 if D > WIDE else 255) if given["max_bins"] == "auto" else int(given["max_bins"])
-    leaves = min(given["max_leaf_nodes"], max(2, n // max(1, given["min_samples_leaf"])))
+    settings, bins = model.get_params(), model.max_bins
+    if bins == "auto":
+        bins = 32 if D > WIDE else 255
+    leaves = min(settings["max_leaf_nodes"], max(2, n // max(1, settings["min_samples_leaf"])))
     # One float64 copy, one binned byte copy, and 20 bytes per bin, column and open leaf.
     needed = float(D) * (9.0 * n + 20.0 * (bins + 1) * (leaves + 1))
     check_memory(needed, (n, D), "Gradient-boosted trees", "Lower max_bins or max_leaf_nodes.")
-    seed = check_random_state(given["random_state"]).randint(np.iinfo(np.int32).max)
-    model.set_params(max_bins=bins, random_state=int(seed))
+    seed = check_random_state(settings["random_state"]).randint(np.iinfo(np.int32).max)
+    model.set_params(max_bins=int(bins), random_state=int(seed))
 
 
 def _columns_of_splits(trees: Any, D: int) -> NDArray[np.bool_]:

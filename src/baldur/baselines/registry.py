@@ -71,9 +71,10 @@ class Entry:
             name = type(getattr(other, "estimator", other)).__name__
             task = "classes" if classification else "a numeric outcome"
             raise InputError(f"{name} has no counterpart for {task}.")
-        made = clone(template)
-        seeded = "random_state" in made.get_params()
-        return made.set_params(random_state=random_state) if seeded else made
+        estimator = clone(template)
+        if "random_state" in estimator.get_params():
+            estimator.set_params(random_state=random_state)
+        return estimator
 
     def settings_to_try(self, full: bool = False) -> Mapping[str, list[Any]]:
         """Return the grid of a first run, or the full grid."""

@@ -75,18 +75,18 @@ def fit_sgp(
     dtype = data.dtype
     squares: Any = None if distances else data * data
 
-    chosen = torch.as_tensor(inducing)
+    inducing_rows = torch.as_tensor(inducing)
     # The bound asks for all rows in order, which needs no copy, or for the inducing rows, which
     # are copied once: at full width a copy takes as long as a product.
-    at_chosen: Any = None if squares is None else (data[chosen], squares[chosen])
+    at_inducing: Any = None if squares is None else (data[inducing_rows], squares[inducing_rows])
     # The left rows are always the inducing ones; their products are written to one place.
-    work = None if at_chosen is None else torch.empty_like(at_chosen[0])
+    work = None if at_inducing is None else torch.empty_like(at_inducing[0])
 
     def rows(index: Any) -> tuple[Any, Any]:
         """Return the inputs and their squares in the rows ``index``."""
         if len(index) == len(data):
             return data, squares
-        return at_chosen if torch.equal(index, chosen) else (data[index], squares[index])
+        return at_inducing if torch.equal(index, inducing_rows) else (data[index], squares[index])
 
     class SquaredDistance(Function):
         """``sum_d r_d (a_id - b_jd)^2`` with a gradient in r alone: two products, no wide graph."""
@@ -95,8 +95,10 @@ def fit_sgp(
         def forward(ctx: Any, r: Any, i: Any, j: Any) -> Any:
             (A, A2), (B, B2) = rows(i), rows(j)
             ctx.save_for_backward(i, j)
-            own_a, own_b = A2 @ r, B2 @ r
-            return (own_a[:, None] + own_b - 2.0 * (torch.mul(A, r, out=work) @ B.T)).clamp(min=0.0)
+            norm_a, norm_b = A2 @ r, B2 @ r
+            return (norm_a[:, None] + norm_b - 2.0 * (torch.mul(A, r, out=work) @ B.T)).clamp(
+                min=0.0
+            )
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
@@ -140,7 +142,7 @@ def fit_sgp(
         x = torch.arange(n, dtype=dtype)[:, None]
         kernel = RowKernel(ard_num_dims=data.shape[0] if distances else data.shape[1])
         kernel.lengthscale = 1.0
-        model = Model(x[chosen].clone(), kernel).to(dtype)
+        model = Model(x[inducing_rows].clone(), kernel).to(dtype)
         likelihood = gpytorch.likelihoods.BernoulliLikelihood().to(dtype)
         bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(y))
         target = torch.as_tensor(y).to(dtype)
@@ -269,8 +271,8 @@ class SGPARDClassifier(BaselineClassifier):
         U, s = gram_eigh(total)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         scores = U * s if len(s) else np.zeros((n, 1))
-        _, chosen = kmeans_plusplus(scores, m, random_state=seed)
-        inducing = np.unique(chosen)
+        _, rows = kmeans_plusplus(scores, m, random_state=seed)
+        inducing = np.unique(rows)
         if self.ard == "feature":
             inputs: Any = np.ascontiguousarray(dense_concatenation(blocks, dtype, "SGP+ARD"))
             inputs /= dtype.type(np.sqrt(self.unit_))

@@ -154,9 +154,9 @@ class StackingClassifier(BaselineClassifier):
         self.C_: dict[str, float] = {}
         for v, b in enumerate(blocks):
             features, lift = reduce_gram(b.gram(), rtol=b.rtol)
-            tried = [out_of_fold(features, codes, C, folds, b.view.absent) for C in self.Cs]
-            best = int(np.argmin([_log_loss(z, codes) for z in tried]))
-            Z[v] = tried[best]
+            held_out = [out_of_fold(features, codes, C, folds, b.view.absent) for C in self.Cs]
+            best = int(np.argmin([_log_loss(z, codes) for z in held_out]))
+            Z[v] = held_out[best]
             self.C_[b.name] = float(self.Cs[best])
             rows = np.flatnonzero(~b.view.absent)
             if len(np.unique(codes[rows])) < K or not features.shape[1]:

@@ -20,10 +20,10 @@ from baldur.core.state import (
     Each,
     Flags,
     Form,
+    Integer,
     Numbers,
     Object,
     Plain,
-    Size,
     Sizes,
     Text,
     Texts,
@@ -209,7 +209,7 @@ def _column(column: pd.Series) -> _Column:
 class _Frame:
     kind: ClassVar[str] = "table"
     # Without a column or an index there is nothing that would show how many rows there are.
-    rows: int = stored(Size(0, 2**31, name="rows"))
+    rows: int = stored(Integer(0, 2**31, name="rows"))
     columns: list[Any] = stored(Each(_Name(), "columns"))
     data: list[Any] = stored(Each(Object((_Column,)), "columns"))
     index: Any = stored(Object((_Column,), optional=True))

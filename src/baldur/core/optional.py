@@ -1,9 +1,10 @@
-"""Optional libraries: imported when they are first needed, with an error that names the extra."""
+"""Imports that wait until they are needed: of optional libraries, and of names of a package."""
 
 from __future__ import annotations
 
-import importlib
 import warnings
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 from baldur.exceptions import MissingExtraError
@@ -15,9 +16,26 @@ def import_extra(module: str, extra: str, purpose: str) -> Any:
         with warnings.catch_warnings():
             # Users cannot act on the deprecation warnings of a library's own imports.
             warnings.simplefilter("ignore")
-            return importlib.import_module(module)
+            return import_module(module)
     except ImportError as error:
         raise MissingExtraError(
             f"{purpose} needs {module.split('.')[0]}, which is not installed. Install it with: "
             f"pip install 'baldur-multiview[{extra}]'"
         ) from error
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package, from its modules to the names of each.
+
+    A name is imported when it is first used, as a command needs few of them.
+    """
+    modules = {name: f"{package}.{home}" for home, names in homes.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(modules[name]), name)
+
+    return find, lambda: sorted(modules)

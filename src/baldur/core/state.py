@@ -162,68 +162,68 @@ Plain = Form
 """Any tree of plain values."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Limited(Form):
+    """Numbers within limits."""
+
+    finite: bool = True
+    largest: float = LARGEST
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+
+    def _check_limits(self, values: np.ndarray, noun: str, high: float | None) -> None:
+        known = values[np.isfinite(values)]
+        need(not self.finite or known.size == values.size, "expected finite numbers")
+        wrong = {
+            f"within {self.largest:g}": (np.abs(known) > self.largest).any(),
+            f"of at least {self.low}": self.low is not None and (values < self.low).any(),
+            f"of at most {high}": high is not None and (values > high).any(),
+            f"above {self.above}": self.above is not None and (values <= self.above).any(),
+        }
+        for condition, is_wrong in wrong.items():
+            need(not is_wrong, f"expected {noun} {condition}")
+
+
 @dataclass(frozen=True)
-class Numbers(Form):
+class Numbers(_Limited):
     """An array of numbers; `shape` has a number, a name or ``?`` (any number) for each axis."""
 
     shape: str
     kind: str = "float"
-    finite: bool = dataclasses.field(default=True, kw_only=True)
-    largest: float = dataclasses.field(default=LARGEST, kw_only=True)
-    low: float | None = dataclasses.field(default=None, kw_only=True)
-    high: float | None = dataclasses.field(default=None, kw_only=True)
-    above: float | None = dataclasses.field(default=None, kw_only=True)
     below: str | None = dataclasses.field(default=None, kw_only=True)  # Name of a size
     unique: bool = dataclasses.field(default=False, kw_only=True)
+    simplex: bool = dataclasses.field(default=False, kw_only=True)  # Sums of 1 along the first axis
 
     def _write(self, value: Any) -> Any:
         return np.asarray(value)
 
     def _read(self, value: Any, sizes: Sizes) -> Any:
-        letters, name = _KINDS[self.kind]
-        shape = self.shape.split()
-        if not (
-            isinstance(value, np.ndarray)
-            and value.dtype.kind in letters
-            and sizes.fits(shape, value.shape)
-        ):
-            wanted = f"{name} of shape ({sizes.described(shape)})"
-            raise StateError((), f"expected {wanted}, but got {_described(value)}")
-        if value.dtype.kind == "f":
-            need(not self.finite or np.isfinite(value).all(), "expected finite numbers")
-            if np.isfinite(self.largest):
-                too_large = (np.abs(value) > self.largest)[np.isfinite(value)].any()
-                need(not too_large, f"expected numbers within {self.largest:g}")
+        _check_shape(value, self.shape, self.kind, sizes)
         high = self.high if self.below is None else sizes.known[self.below] - 1
-        wrong = {
-            f"at least {self.low}": self.low is not None and (value < self.low).any(),
-            f"at most {high}": high is not None and (value > high).any(),
-            f"above {self.above}": self.above is not None and (value <= self.above).any(),
-        }
-        for condition, is_wrong in wrong.items():
-            need(not is_wrong, f"expected numbers {condition}")
+        self._check_limits(value, "numbers", high)
         distinct = not self.unique or len(np.unique(value)) == value.size
-        need(distinct, "expected no number twice")
+        need(distinct, "expected numbers that are all different")
+        if self.simplex:
+            # Sums of weights that were normalised in float64, or stored as float32.
+            sums = value.size > 0 and (np.abs(value.sum(axis=0) - 1.0) <= 1e-6).all()
+            need(sums, "expected weights that sum to 1")
         return value
+
+
+def _check_shape(value: Any, shape: str, kind: str, sizes: Sizes) -> None:
+    """Refuse what is not an array of this kind and shape."""
+    letters, name = _KINDS[kind]
+    dims = shape.split()
+    is_array = isinstance(value, np.ndarray) and value.dtype.kind in letters
+    if not (is_array and sizes.fits(dims, value.shape)):
+        wanted = f"{name} of shape ({sizes.described(dims)})"
+        raise StateError((), f"expected {wanted}, but got {_described(value)}")
 
 
 def Flags(shape: str, **options: Any) -> Numbers:
     """An array of truth values."""
     return Numbers(shape, "bool", **options)
-
-
-@dataclass(frozen=True)
-class Simplex(Numbers):
-    """Weights that are at least 0 and sum to 1 along the first axis."""
-
-    low: float | None = dataclasses.field(default=0.0, kw_only=True)
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        value = super()._read(value, sizes)
-        # Sums of weights that were normalised in float64, or stored as float32.
-        sums = value.size > 0 and (np.abs(value.sum(axis=0) - 1.0) <= 1e-6).all()
-        need(sums, "expected weights that sum to 1")
-        return value
 
 
 @dataclass(frozen=True)
@@ -254,22 +254,23 @@ class Covariance(Numbers):
 
 
 @dataclass(frozen=True)
-class Texts(Numbers):
+class Texts(Form):
     """An array of text without control characters."""
 
-    kind: str = "text"
+    shape: str
+    unique: bool = dataclasses.field(default=False, kw_only=True)
+
+    def _write(self, value: Any) -> Any:
+        return np.asarray(value)
 
     def _read(self, value: Any, sizes: Sizes) -> Any:
-        value = dataclasses.replace(self, unique=False)._array(value, sizes)
+        _check_shape(value, self.shape, "text", sizes)
         cells = value.ravel().tolist()
         need(all(type(cell) is str for cell in cells), "expected text")
         need(not has_control("".join(cells)), "expected text without control characters")
         distinct = not self.unique or len(set(cells)) == len(cells)
         need(distinct, "expected texts that are all different")
         return value
-
-    def _array(self, value: Any, sizes: Sizes) -> Any:
-        return super()._read(value, sizes)
 
 
 @dataclass(frozen=True)
@@ -282,20 +283,12 @@ class Labels(Form):
     def _read(self, value: Any, sizes: Sizes) -> Any:
         if isinstance(value, np.ndarray) and value.dtype.kind in "UO":
             return Texts("?", unique=True).read(value, sizes)
-        value = Numbers("?", "number", largest=np.inf).read(value, sizes)
-        need(len(np.unique(value)) == value.size, "expected labels that are all different")
-        return value
+        return Numbers("?", "number", largest=np.inf, unique=True).read(value, sizes)
 
 
 @dataclass(frozen=True)
-class Number(Form):
+class Number(_Limited):
     """A number; conditions as for `Numbers`."""
-
-    finite: bool = True
-    largest: float = LARGEST
-    low: float | None = None
-    high: float | None = None
-    above: float | None = None
 
     def _read(self, value: Any, sizes: Sizes) -> Any:
         is_number = type(value) in (int, float)
@@ -304,15 +297,7 @@ class Number(Form):
             value = float(value)
         except OverflowError:
             raise StateError((), "expected a number that fits into float64") from None
-        wrong = {
-            "that is finite": self.finite and not np.isfinite(value),
-            f"within {self.largest:g}": np.isfinite(value) and abs(value) > self.largest,
-            f"of at least {self.low}": self.low is not None and value < self.low,
-            f"of at most {self.high}": self.high is not None and value > self.high,
-            f"above {self.above}": self.above is not None and value <= self.above,
-        }
-        for condition, is_wrong in wrong.items():
-            need(not is_wrong, f"expected a number {condition}, but got {value:g}")
+        self._check_limits(np.asarray(value), "a number", self.high)
         return value
 
 
@@ -322,32 +307,15 @@ class Integer(Form):
 
     low: int = 0
     high: int = 2**63 - 1
+    name: str | None = None  # In shapes, for which the number then stands
 
     def _read(self, value: Any, sizes: Sizes) -> Any:
         is_whole = type(value) is int
         need(is_whole, f"expected a whole number, but got {_described(value)}")
         inside = self.low <= value <= self.high
         need(inside, f"expected a whole number from {self.low} to {self.high}")
-        return value
-
-
-@dataclass(frozen=True)
-class Size(Integer):
-    """A whole number that a name in shapes then stands for."""
-
-    name: str = dataclasses.field(kw_only=True)
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        sizes.known[self.name] = super()._read(value, sizes)
-        return value
-
-
-@dataclass(frozen=True)
-class Boolean(Form):
-    """True or false."""
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        need(type(value) is bool, f"expected true or false, but got {_described(value)}")
+        if self.name is not None:
+            sizes.known[self.name] = value
         return value
 
 
@@ -372,6 +340,11 @@ class Choice(Form):
             if type(value) is type(option) and value == option:
                 return option
         raise StateError((), f"expected one of {self.options}, but got {_described(value)}")
+
+
+def Boolean() -> Choice:
+    """True or false."""
+    return Choice((True, False))
 
 
 @dataclass(frozen=True)
@@ -523,7 +496,13 @@ def read_state(state: Any, *classes: type, sizes: Sizes | None = None) -> Any:
         raise StateError(("kind",), f"expected {wanted}, but got {_described(name)}")
     sizes = Sizes() if sizes is None else sizes
     values = read_fields(state, stored_fields(kinds[name]), sizes, known=("kind",))
-    made = build(kinds[name], values)
+    kind = kinds[name]
+    if hasattr(kind, "from_values"):
+        made = kind.from_values(values)
+    else:
+        settings = signature(kind).parameters
+        made = kind(**{name: value for name, value in values.items() if name in settings})
+        vars(made).update({k: value for k, value in values.items() if k not in settings})
     if hasattr(made, "check_state"):
         made.check_state(sizes)
     return made
@@ -544,18 +523,6 @@ def read_fields(
             need(name in state, "it is missing")
             values[name] = form.read(state[name], sizes)
     return values
-
-
-def build(kind: Any, values: dict[str, Any]) -> Any:
-    """Return the object of some stored values."""
-    if hasattr(kind, "from_values"):
-        return kind.from_values(values)
-    settings = signature(kind).parameters
-    made = kind(**{name: value for name, value in values.items() if name in settings})
-    for name, value in values.items():
-        if name not in settings:
-            setattr(made, name, value)
-    return made
 
 
 def _object(value: Any) -> dict[str, Any]:

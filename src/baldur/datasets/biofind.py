@@ -165,8 +165,8 @@ def _draw_sleep(
 
 def _draw_tables(n: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], ...]:
     """Draw test scores from 0 to 5, education and income, and the columns of `DEMOGRAPHICAL`."""
-    common, own = rng.standard_normal((n, 1)), rng.standard_normal((n, N_MOCA))
-    scores = np.clip(np.rint(3.5 + (np.sqrt(0.3) * common + np.sqrt(0.7) * own)), 0.0, 5.0)
+    shared, rest = rng.standard_normal((n, 1)), rng.standard_normal((n, N_MOCA))
+    scores = np.clip(np.rint(3.5 + (np.sqrt(0.3) * shared + np.sqrt(0.7) * rest)), 0.0, 5.0)
     education_years = np.clip(np.rint(rng.normal(15.5, 2.8, n)), 6, 24)
     income_band = rng.integers(1, 7, n)
     male = rng.random(n) < 0.6

@@ -105,8 +105,16 @@ def make_multiview(
     >>> sim.truth.views
     ['b']
     """
-    given = {"n": n, "block_size": block_size, "logit_sd": logit_sd, "n_classes": n_classes}
-    check_parameters({**given, "noise": noise}, CONSTRAINTS)
+    check_parameters(
+        {
+            "n": n,
+            "block_size": block_size,
+            "logit_sd": logit_sd,
+            "n_classes": n_classes,
+            "noise": noise,
+        },
+        CONSTRAINTS,
+    )
     widths = _check_dims(dims)
     names = list(widths)
     dtype = np.dtype(dtype)
@@ -253,11 +261,11 @@ def _draw_view(
     rngs: Sequence[np.random.Generator],
 ) -> NDArray[Any]:
     """Draw one view row by row, so that more rows leave the first ones as they are."""
-    own, shared = rngs
-    X: NDArray[Any] = own.standard_normal((n, width), dtype=dtype.type)
+    for_cells, for_blocks = rngs
+    X: NDArray[Any] = for_cells.standard_normal((n, width), dtype=dtype.type)
     if correlation > 0:
         X *= np.sqrt(1.0 - correlation)
-        factor = shared.standard_normal((n, -(-width // block_size)), dtype=dtype.type)
+        factor = for_blocks.standard_normal((n, -(-width // block_size)), dtype=dtype.type)
         factor *= np.sqrt(correlation)
         X += np.repeat(factor, block_size, axis=1)[:, :width]
     return X

@@ -20,7 +20,7 @@ It may import estimators, baselines, preparation and views; never saving, plots,
 
 from typing import TYPE_CHECKING
 
-from baldur.core.lazy import lazy_names
+from baldur.core.optional import lazy_names
 
 if TYPE_CHECKING:
     from baldur.evaluation.clinical import (

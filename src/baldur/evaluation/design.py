@@ -1,4 +1,4 @@
-"""Design (how models are compared) and Comparison (a design applied to data and checked)."""
+"""Comparison: models, data and folds of a nested cross-validation, all of them checked."""
 
 from __future__ import annotations
 
@@ -28,34 +28,11 @@ _WORDS: Mapping[str, int] = {
 """Values that mean yes or no, whatever their case; for others `positive` has to be given."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Design:
-    """How models are compared: the options of `nested_cv` that decide its figures."""
-
-    views: Mapping[str, Any] | None = None
-    task: str = "classification"
-    positive: Any = None
-    scheme: str | None = None
-    outer: int = 5
-    inner: int = 5
-    repeats: int = 1
-    groups: Any = None
-    sites: Any = None
-    split: Any = None
-    preparation: Preparation | None = None
-    metrics: Sequence[str] | None = None
-    select_by: str | None = None
-    permutations: int = 0
-    random_state: int = 0
-    train_share: float = 1.0
-    baseline_views: Sequence[str] | None = None
-
-
 @dataclass(frozen=True)
 class Comparison:
-    """A design applied to data: everything that a comparison of models needs, checked."""
+    """Everything that a comparison of models needs, checked."""
 
-    models: list[Model]  # The models, with the preparation of the design among their parameters
+    models: list[Model]  # The models, with the preparation of the comparison among their parameters
     data: MultiView  # The samples
     y: np.ndarray  # (n_samples,) or (n_samples, n_labels)
     classes: list[Any]  # Labels behind the codes, the positive one last; empty in regression
@@ -64,7 +41,7 @@ class Comparison:
     metrics: list[str]  # Metrics of the table
     permutations: int = 0  # How often everything is repeated with permuted labels
     baseline_views: tuple[str, ...] = ()
-    preparation: Preparation | None = None  # That of the design
+    preparation: Preparation | None = None  # Of all models
     outcomes: Sequence[str] = ()
     stratify: np.ndarray | None = None
 
@@ -106,55 +83,77 @@ class Comparison:
         return self.data if model.views is None else self.data.select(model.views)
 
 
-def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
-    """Apply a design to data, and check everything before anything is fitted."""
-    if design.task not in ("classification", "regression"):
-        raise InputError(f"task must be 'classification' or 'regression', but got {design.task!r}.")
-    seed = design.random_state
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(f"random_state must be a whole number from 0, but got {seed!r}.")
-    classification = design.task == "classification"
+def open_comparison(
+    models: Any,
+    X: Any,
+    y: Any,
+    *,
+    views: Mapping[str, Any] | None = None,
+    task: str = "classification",
+    positive: Any = None,
+    scheme: str | None = None,
+    outer: int = 5,
+    inner: int = 5,
+    repeats: int = 1,
+    groups: Any = None,
+    sites: Any = None,
+    split: Any = None,
+    preparation: Preparation | None = None,
+    metrics: Sequence[str] | None = None,
+    select_by: str | None = None,
+    permutations: int = 0,
+    random_state: int = 0,
+    train_share: float = 1.0,
+    baseline_views: Sequence[str] | None = None,
+) -> Comparison:
+    """Apply the options of `nested_cv` to data, and check everything before anything is fitted."""
+    if task not in ("classification", "regression"):
+        raise InputError(f"task must be 'classification' or 'regression', but got {task!r}.")
+    if not isinstance(random_state, (int, np.integer)) or random_state < 0:
+        raise InputError(f"random_state must be a whole number from 0, but got {random_state!r}.")
+    classification = task == "classification"
     models = make_models(models, classification)
-    data = as_multiview(X, design.views, estimator_name="nested_cv")
+    data = as_multiview(X, views, estimator_name="nested_cv")
     y = match_labels(y, data.sample_ids, X)
     outcomes: list[str] = []
     if classification and is_label_matrix(y):
-        codes, outcomes = read_label_matrix(y, len(data), design.positive)
+        codes, outcomes = read_label_matrix(y, len(data), positive)
         classes: list[Any] = list(NO_YES)
     else:
-        codes, classes = encode_labels(y, len(data), classification, design.positive)
+        codes, classes = encode_labels(y, len(data), classification, positive)
     models = [on_views(model, data) for model in models]
     baseline: tuple[str, ...] = ()
-    if design.baseline_views is not None:
-        baseline = check_views(design.baseline_views, data.view_names, "baseline_views")
+    if baseline_views is not None:
+        baseline = check_views(baseline_views, data.view_names, "baseline_views")
         if len(baseline) == len(data.view_names):
             raise InputError(
                 f"baseline_views names all views ({list(baseline)}), so that there is none to add; "
                 "leave at least one out."
             )
         models += view_set_models(models, data, baseline)
-    if design.preparation is not None:
-        for column in design.preparation.sample_columns:
+    if preparation is not None:
+        for column in preparation.sample_columns:
             sample_column(data, column, "The preparation")
-        models = [m.prepared_by(prepare_views(design.preparation, m.views)) for m in models]
-    metric = design.select_by or ("auc" if classification else "r2")
+        models = [m.prepared_by(prepare_views(preparation, m.views)) for m in models]
+    metric = select_by or ("auc" if classification else "r2")
     legal = default_metrics(classification)
-    metrics = list(design.metrics) if design.metrics is not None else legal
-    for name in (metric, *metrics):
+    shown = list(metrics) if metrics is not None else legal
+    for name in (metric, *shown):
         if name not in legal:
             raise InputError(
                 f"metric {name!r} cannot be used for this task; choose one of {legal}."
             )
-    columns = {name: _column(getattr(design, name), len(data), name) for name in NEEDED.values()}
+    given = {"groups": groups, "sites": sites, "split": split}
+    columns = {name: _column(values, len(data), name) for name, values in given.items()}
     implied = (scheme for scheme, name in NEEDED.items() if columns[name] is not None)
     plan = FoldPlan(
-        scheme=design.scheme or next(implied, "stratified"),
-        outer=design.outer,
-        inner=design.inner,
-        repeats=design.repeats,
+        scheme=scheme or next(implied, "stratified"),
+        outer=outer,
+        inner=inner,
+        repeats=repeats,
         classification=classification,
-        seed=int(seed),
-        train_share=float(design.train_share),
+        seed=int(random_state),
+        train_share=float(train_share),
         **columns,
     )
     return Comparison(
@@ -164,10 +163,10 @@ def open_comparison(design: Design, models: Any, X: Any, y: Any) -> Comparison:
         classes=classes,
         plan=plan,
         metric=metric,
-        metrics=metrics,
-        permutations=design.permutations,
+        metrics=shown,
+        permutations=permutations,
         baseline_views=baseline,
-        preparation=design.preparation,
+        preparation=preparation,
         outcomes=outcomes,
     )
 

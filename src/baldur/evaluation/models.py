@@ -23,7 +23,6 @@ from baldur.estimators.regressor import BaldurRegressor
 from baldur.exceptions import InputError
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
 from baldur.preparation import Preparation, preparation_for
-from baldur.preparation.column_statistics import SCALES
 from baldur.views import as_multiview
 from baldur.views.prepared_view import PreparedView
 
@@ -292,7 +291,6 @@ def make_model(
     grid: Mapping[str, list[Any]] | str | None = None,
     settings: Mapping[str, Any] | None = None,
     classification: bool = True,
-    scale: str | None = None,
     views: Sequence[str] | None = None,
 ) -> Model:
     """Build one model from its name, or from an estimator with a given name.
@@ -308,11 +306,10 @@ def make_model(
         Replaces the grid the name comes with, which is sized for a first run; {} searches
         nothing, "full" is the search of a paper.
     settings : dict, optional
-        Parameters to set once.
+        Parameters to set once; "scale", of every model, says how columns are scaled ("clipped",
+        "standard" or "rank").
     classification : bool, default=True
         Which of the two tasks it is for.
-    scale : {"clipped", "standard", "rank"}, optional
-        How columns are scaled, unless the grid or the settings say; default as the estimator has.
     views : list of str, optional
         Views that the model gets, which are added to its name; default all views.
 
@@ -347,8 +344,6 @@ def make_model(
     tried = {k: v for k, v in tried.items() if k not in fixed}
     _check_settings(name, tried, [*tried, *fixed], legal)
     estimator = clone(estimator).set_params(**fixed)
-    if scale is not None and not {"scale", "preparation"} & {*tried, *fixed}:
-        _set_scale(estimator, scale)
     search = {k: v for k, v in search.items() if k not in tried and k not in fixed}
     if views is None:
         return Model(name, estimator, tried, search)
@@ -397,20 +392,9 @@ def name_with_views(name: str, views: Sequence[str]) -> str:
     return f"{name} ({', '.join(views)})"
 
 
-def _set_scale(estimator: Any, scale: str) -> None:
-    """Set how columns are scaled, unless a template of the preparation says it."""
-    parameters = estimator.get_params(deep=False)
-    if parameters.get("scale") in SCALES:
-        estimator.set_params(scale=scale)
-    elif "preparation" in parameters and takes_views(estimator):
-        template = parameters["preparation"]
-        found = scale if template is None else preparation_for(template, scale)
-        estimator.set_params(preparation=found)
-
-
 def _parameter(key: str, wrapped: bool, legal: Mapping[str, Any]) -> str:
     """Return the parameter that a setting of a study names; "scale" is one of `preparation`."""
-    if key == "scale" and not wrapped and key not in legal:
+    if key == "scale" and key not in legal and f"estimator__{key}" not in legal:
         return "preparation"
     return f"estimator__{key}" if wrapped and not key.startswith("estimator__") else key
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from baldur.evaluation.clinical.learning_curves import (
     minimum_people,
     minimum_people_regression,
 )
-from baldur.evaluation.design import Comparison, Design, is_label_matrix, open_comparison
+from baldur.evaluation.design import Comparison, is_label_matrix, open_comparison
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.jobs import seed_of, whole_sample, without_prefix
 from baldur.evaluation.models import fit_with_groups
@@ -121,7 +121,7 @@ def nested_cv(
     >>> result.table()["model"].tolist()
     ['Dummy', 'Ridge logistic']
     """
-    comparison = open_comparison(Design(**design), models, X, y)
+    comparison = open_comparison(models, X, y, **design)
     result = run_comparison(
         comparison, n_jobs=n_jobs, client=client, store=store, shard=shard, progress=progress
     )
@@ -291,10 +291,10 @@ def learning_curve(
     >>> curve["people"].tolist()
     [16.5, 24.5, 32.5, 40.0]
     """
-    options = {f.name for f in fields(Design)} & set(keywords)
-    design = Design(**{name: keywords.pop(name) for name in options})
-    comparison = open_comparison(design, models, X, y)
-    return run_learning_curve(comparison, shares=shares, full=full, **keywords)
+    names = ("n_jobs", "client", "store", "shard", "progress")
+    how = {name: keywords.pop(name) for name in names if name in keywords}
+    comparison = open_comparison(models, X, y, **keywords)
+    return run_learning_curve(comparison, shares=shares, full=full, **how)
 
 
 def run_learning_curve(

@@ -16,7 +16,7 @@ from baldur.estimators.classifier import BaldurClassifier
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.jobs import ALL, outcomes_of, predict_rows, seed_of
+from baldur.evaluation.jobs import ALL, Split, outcomes_of, predict_rows, seed_of
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.splits import Fold, label_strata
 from baldur.inference.inner_folds import n_repeats
@@ -80,9 +80,7 @@ def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> P
     return plan
 
 
-def _try_models(
-    comparison: Comparison, fold: Fold, inner: tuple[np.ndarray, np.ndarray], plan: Preview
-) -> None:
+def _try_models(comparison: Comparison, fold: Fold, inner: Split, plan: Preview) -> None:
     for model in comparison.models:
         # Where a grid is searched, nearly all fits are those of the search.
         settings = model.settings()
@@ -103,9 +101,7 @@ def _try_models(
             plan.failures[model.name] = " ".join(str(error).split()) or type(error).__name__
 
 
-def _estimate(
-    comparison: Comparison, estimator: Any, inner: tuple[np.ndarray, np.ndarray], rows: int
-) -> float:
+def _estimate(comparison: Comparison, estimator: Any, inner: Split, rows: int) -> float:
     """Estimate the time of one fit on so many rows and all columns, from cheaper fits."""
     train, test = inner
     # Ours takes the longest, and its time is the one that a quarter of the rows predicts well.
@@ -115,7 +111,7 @@ def _estimate(
     if cost(len(fewer)) < cost(len(train)):
         train = fewer
     first, second = _TRIAL_COLUMNS
-    part = _some_columns(comparison.data, first)
+    part, width = _some_columns(comparison.data, first), comparison.data.shape[1]
     try:
         seconds = [_time(comparison, estimator, part, train, test)]
     except Exception:
@@ -124,13 +120,10 @@ def _estimate(
         # The model may need more rows than the trial has.
         train = inner[0]
         seconds = [_time(comparison, estimator, part, train, test)]
-    width = comparison.data.shape[1]
     widths = [part.shape[1]]
     if widths[0] < width:
-        slowest = seconds[0] * width / widths[0]
-        part = comparison.data
-        if slowest > _LONG_TRIAL:
-            part = _some_columns(comparison.data, second)
+        is_long = seconds[0] * width / widths[0] > _LONG_TRIAL
+        part = _some_columns(comparison.data, second) if is_long else comparison.data
         widths.append(part.shape[1])
         seconds.append(_time(comparison, estimator, part, train, test))
     return _at_width(widths, seconds, width) * cost(rows) / cost(len(train))
@@ -152,23 +145,18 @@ def _time(
     comparison: Comparison, estimator: Any, data: MultiView, train: np.ndarray, test: np.ndarray
 ) -> float:
     """Return the time of one fit; a short one is timed twice, since first calls take longer."""
-    seconds = _once(comparison, estimator, data, train, test)
-    if seconds < _SHORT_TRIAL:
-        seconds = min(seconds, _once(comparison, estimator, data, train, test))
+    groups, seconds = comparison.plan.inner_groups, np.inf
+    for _ in range(2):
+        started = time.perf_counter()
+        with warnings.catch_warnings(), one_thread():
+            warnings.simplefilter("ignore")
+            inside = None if groups is None else groups[train]
+            fitted = fit_with_groups(clone(estimator), data[train], comparison.y[train], inside)
+            predict_rows(fitted, data[test], comparison.n_classes)
+        seconds = min(seconds, time.perf_counter() - started)
+        if seconds >= _SHORT_TRIAL:
+            break
     return seconds
-
-
-def _once(
-    comparison: Comparison, estimator: Any, data: MultiView, train: np.ndarray, test: np.ndarray
-) -> float:
-    groups = comparison.plan.inner_groups
-    started = time.perf_counter()
-    with warnings.catch_warnings(), one_thread():
-        warnings.simplefilter("ignore")
-        inside = None if groups is None else groups[train]
-        fitted = fit_with_groups(clone(estimator), data[train], comparison.y[train], inside)
-        predict_rows(fitted, data[test], comparison.n_classes)
-    return time.perf_counter() - started
 
 
 def _at_width(widths: list[int], seconds: list[float], width: int) -> float:

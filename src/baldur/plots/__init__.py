@@ -38,7 +38,7 @@ colours that all figures share.
 
 from typing import TYPE_CHECKING
 
-from baldur.core.lazy import lazy_names
+from baldur.core.optional import lazy_names
 
 if TYPE_CHECKING:
     from baldur.plots.comparison import AddedValueDisplay, ComparisonDisplay, OutcomesDisplay

@@ -13,7 +13,7 @@ import this package. Its names are imported when they are first used, as each co
 
 from typing import TYPE_CHECKING
 
-from baldur.core.lazy import lazy_names
+from baldur.core.optional import lazy_names
 
 if TYPE_CHECKING:
     from baldur.study.check import StudyCheck, check_study

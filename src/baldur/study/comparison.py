@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
-from baldur.evaluation.design import Comparison, Design, open_comparison
+from baldur.evaluation.design import Comparison, open_comparison
 from baldur.evaluation.models import Model, make_model
 from baldur.exceptions import BaldurError, InputError, MissingExtraError, StudyError
 from baldur.io.schema import nearest
@@ -22,27 +22,29 @@ _MOST_PARTS = 5  # of the name of a class; those of scikit-learn have three or f
 def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None) -> Comparison:
     """Apply the design of a study to its data."""
     models = make_models(config, only)
-    design = Design(
-        task=config.outcome.task,
-        positive=data.positive,
-        scheme=config.folds.scheme,
-        outer=config.folds.outer,
-        inner=config.folds.inner,
-        repeats=config.folds.repeats,
-        groups=data.groups,
-        sites=data.sites,
-        split=data.split,
-        preparation=data.preparation,
-        metrics=config.report.metrics,
-        select_by=config.folds.select_by,
-        permutations=config.report.permutations,
-        random_state=config.seed,
-        # A model that is fitted alone is not compared.
-        baseline_views=config.report.baseline_views if only is None else None,
-    )
     _check_views(config, data)
     try:
-        comparison = open_comparison(design, models, data.data, data.y)
+        comparison = open_comparison(
+            models,
+            data.data,
+            data.y,
+            task=config.outcome.task,
+            positive=data.positive,
+            scheme=config.folds.scheme,
+            outer=config.folds.outer,
+            inner=config.folds.inner,
+            repeats=config.folds.repeats,
+            groups=data.groups,
+            sites=data.sites,
+            split=data.split,
+            preparation=data.preparation,
+            metrics=config.report.metrics,
+            select_by=config.folds.select_by,
+            permutations=config.report.permutations,
+            random_state=config.seed,
+            # A model that is fitted alone is not compared.
+            baseline_views=config.report.baseline_views if only is None else None,
+        )
         _ = comparison.folds
     except InputError as error:
         raise folds_problem(config, data, error) from error
@@ -94,14 +96,17 @@ def _model(config: StudyConfig, where: str, entry: ModelEntry) -> Model:
     grid = entry.grid
     if isinstance(grid, dict):
         grid = {key: [_none(value) for value in values] for key, values in grid.items()}
+    settings = {key: _none(value) for key, value in entry.settings.items()}
+    searched = grid if isinstance(grid, dict) else {}
+    if config.preparation.scale and not {"scale", "preparation"} & {*settings, *searched}:
+        settings["scale"] = config.preparation.scale
     try:
         return make_model(
             entry.name,
             estimator=estimator,
             grid=grid,
-            settings={key: _none(value) for key, value in entry.settings.items()},
+            settings=settings,
             classification=config.classification,
-            scale=config.preparation.scale,
             views=entry.views,
         )
     except MissingExtraError:

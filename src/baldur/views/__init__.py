@@ -15,7 +15,7 @@ It may import `exceptions` and `core`; all later parts import it.
 
 from typing import TYPE_CHECKING
 
-from baldur.core.lazy import lazy_names
+from baldur.core.optional import lazy_names
 
 if TYPE_CHECKING:
     from baldur.views.container import MultiView
