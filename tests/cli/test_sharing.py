@@ -132,7 +132,7 @@ def test_four_shards_two_of_them_killed(steady, tmp_path):
     print("5 x 4 shards, 10 killed: same bytes, no finished job done again")
 
 
-# -- what a new run leaves of an old one -----------------------------------------------------------
+# -- what a new run leaves of an old one ----------------------------------------------------------
 
 
 def test_nothing_of_an_older_run_stays_beside_the_new_one(quick, tmp_path):

@@ -210,7 +210,7 @@ def test_the_interval_decides(ends, up, said):
     assert outcome_of(*ends, greater_is_better=up) == said
 
 
-# -- what could have been detected -----------------------------------------------------------------
+# -- what could have been detected ----------------------------------------------------------------
 
 
 def test_errors_of_two_ideal_rules_agree_with_simulation():

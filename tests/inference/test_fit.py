@@ -1,17 +1,27 @@
 """The default fit: one posterior predicts, is selected and is shown; order does not matter."""
 
+import contextlib
+import os
 import pickle
+import signal
+import subprocess
+import sys
+import time
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_info
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.core.threads import MANY_SAMPLES, few_blas_threads
+from baldur.datasets import make_multiview
 from baldur.exceptions import NotConvergedWarning
 from baldur.inference import fit_context, inner_folds
 from baldur.inference.ensemble import MEMBERS, SCREENED
@@ -23,7 +33,13 @@ from baldur.inference.predictor import KernelGaussian, WeightGaussian
 from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking
 from baldur.inference.submodels import submodel_predictor, whole_view_predictor
-from inference.problems import few_repeats, gathered, make_problem  # noqa: F401
+from baldur.preparation import CategoryEncoder
+from baldur.views import standardised_blocks as standardised
+from inference.problems import (
+    few_repeats,  # noqa: F401
+    gathered,
+    make_problem,
+)
 from model.problems import as_view
 
 TASKS = ["binary", "multiclass", "multilabel", "regression"]
@@ -494,3 +510,173 @@ def test_coef_is_in_the_units_of_the_input():
     reg = BaldurRegressor(preparation="standard").fit(mv, eta * 100 + 7)
     product = A @ reg.coef_["A"].T + B @ reg.coef_["B"].T + reg.intercept_
     np.testing.assert_allclose(product[:, 0], reg.predict(mv), rtol=1e-8)
+
+
+# -- columns of one category are selected together; see also the tests of the submodel path -------
+
+
+def test_a_fit_selects_whole_groups():
+    problem, folds = make_problem("binary")
+    groups = [np.arange(view.shape[1]) // 2 for view in problem.views]
+    plain = fit_default(replace(problem, groups=None), folds)
+    result = fit_default(replace(problem, groups=groups), folds)
+    assert 0 < sum(mask.sum() for mask in plain.selected) < sum(problem.widths)
+    for mask, group in zip(result.selected, groups, strict=True):
+        assert (np.bincount(group, mask) % 2 == 0).all()
+    kept = [step for step in result.path if step["selected"]]
+    assert kept[0]["n_features"] == sum(mask.sum() for mask in result.selected)
+
+
+@pytest.fixture(scope="module")
+def with_category():
+    rng = np.random.default_rng(4)
+    n = 160
+    site = rng.integers(4, size=n)
+    numbers = rng.standard_normal((n, 6))
+    logit = 4.0 * (site == 2) - 1.0 + numbers[:, 0]
+    y = (rng.random(n) < 1.0 / (1.0 + np.exp(-logit))).astype(int)
+    levels = ["Bonn", "Lima", "Oslo", "Rome"]
+    info = pd.DataFrame(
+        {
+            "column": ["site"] * 4 + [f"x{j}" for j in range(6)],
+            "level": [*levels, *[None] * 6],
+        }
+    )
+    names = [*(f"site={level}" for level in levels), *(f"x{j}" for j in range(6))]
+    X = MultiView(
+        {"clinic": np.hstack([np.eye(4)[site], numbers])},
+        feature_names={"clinic": names},
+        feature_info={"clinic": info},
+    )
+    return X, y
+
+
+@pytest.mark.usefixtures("few_repeats")
+@pytest.mark.parametrize("coded", [True, False], ids=["without reference", "all levels"])
+def test_a_category_is_selected_as_a_whole(with_category, coded):
+    X, y = with_category
+    X = CategoryEncoder(drop="first" if coded else None).fit_transform(X)
+    model = BaldurClassifier().fit(X, y)
+    of_site = np.char.startswith(X.feature_names["clinic"].astype(str), "site=")
+    kept = model.selected_features_["clinic"]
+    assert kept[of_site].all()
+    assert not kept.all()
+
+
+# -- ctrl-C during a wide fit: the process ends, and leaves neither processes nor files -----------
+
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+# A shell starts its background jobs with Ctrl-C ignored, and so would every process below them.
+CODE = """
+import signal, sys, warnings
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import numpy as np
+from baldur import BaldurClassifier, MultiView
+warnings.simplefilter("ignore")
+genes = np.load(sys.argv[1], mmap_mode="r")
+y = np.arange(len(genes)) % 2
+print("ready", flush=True)
+while True:
+    BaldurClassifier(n_jobs=2, verbose=1).fit(MultiView({"genes": genes}), y)
+    print("fitted", flush=True)
+"""
+
+
+def alive(session):
+    """Processes of a session that are not waiting to be reaped."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = status.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(status.parent.name)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_interrupting_a_wide_fit_leaves_nothing(tmp_path):
+    genes = np.random.default_rng(0).integers(0, 3, (60, 20_000), dtype=np.int8)
+    np.save(tmp_path / "genes.npy", genes)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(SOURCE),
+        "OMP_NUM_THREADS": "1",
+        "TMPDIR": str(scratch),
+        "JOBLIB_TEMP_FOLDER": str(scratch),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-c", CODE, str(tmp_path / "genes.npy")],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        assert process.poll() is None
+        os.kill(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in errors
+    assert alive(process.pid) == []
+    assert list(scratch.iterdir()) == []
+
+
+# -- a thousand features of pure noise hardly move the test AUC -----------------------------------
+
+
+SEEDS = 10
+
+
+def simulate(seed, N=200, n_test=2000):
+    """Two views of 20 and 30; signal in 5 features of the first and 2 of the second."""
+    rng = np.random.default_rng(seed)
+    A, B = rng.standard_normal((N + n_test, 20)), rng.standard_normal((N + n_test, 30))
+    noise = rng.standard_normal((N + n_test, 1000))
+    w = rng.choice([-1, 1], 7) * rng.uniform(0.7, 1.3, 7)
+    eta = A[:, :5] @ w[:5] + B[:, :2] @ w[5:]
+    eta = 3.0 * eta / eta.std()
+    y = (rng.random(N + n_test) < 1 / (1 + np.exp(-eta))).astype(int)
+    return A, B, noise, y, np.arange(N), np.arange(N, N + n_test)
+
+
+@pytest.mark.slow
+def test_noise_features_hardly_move_the_auc():
+    changes = []
+    for seed in range(SEEDS):
+        A, B, noise, y, train, test = simulate(seed)
+        scores = []
+        for second in (B, np.hstack([B, noise])):
+            mv = MultiView({"A": A, "B": second})
+            model = BaldurClassifier().fit(mv[train], y[train])
+            scores.append(roc_auc_score(y[test], model.predict_proba(mv[test])[:, 1]))
+        changes.append(scores[1] - scores[0])
+        print(f"\n  seed {seed}: AUC {scores[0]:.4f} without noise, {scores[1]:.4f} with", end="")
+    print(f"\n  mean change {np.mean(changes):+.4f}, mean size {np.mean(np.abs(changes)):.4f}")
+    assert np.mean(np.abs(changes)) < 0.03
+
+
+# -- wide views are worked on in float32: the same features are kept as in float64 ----------------
+
+
+CASES = {"narrow": {"narrow": 5}, "wide": {"wide": 10}, "both": {"narrow": 3, "wide": 5}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", list(CASES))
+def test_auto_keeps_the_same_features_in_single_precision(monkeypatch, case):
+    sim = make_multiview(200, {"narrow": 20, "wide": 2000}, informative=CASES[case], random_state=0)
+    fits = []
+    for limit in (standardised.FLOAT64_LIMIT_BYTES, 0):
+        monkeypatch.setattr(standardised, "FLOAT64_LIMIT_BYTES", limit)
+        fits.append(BaldurClassifier().fit(sim.data, sim.target))
+    double, single = fits
+    for view, mask in double.selected_features_.items():
+        np.testing.assert_array_equal(single.selected_features_[view], mask)
+        np.testing.assert_allclose(single.coef_[view], double.coef_[view], atol=1e-5)

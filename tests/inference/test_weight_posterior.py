@@ -327,7 +327,7 @@ def test_gains_that_do_not_shrink_are_expected_again():
     np.testing.assert_array_equal(still_to_gain(gained, before), gained)
 
 
-# -- outputs that share their site precisions ------------------------------------------------------
+# -- outputs that share their site precisions -----------------------------------------------------
 
 
 def shared(L, by_grams=False):

@@ -227,7 +227,7 @@ def test_some_folds_are_taken_and_put():
             np.testing.assert_array_equal(getattr(after, name)[1], getattr(before, name)[1])
 
 
-# -- outputs that share precisions and variances ---------------------------------------------------
+# -- outputs that share precisions and variances --------------------------------------------------
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -106,7 +106,7 @@ def test_a_model_predicts_the_same_from_a_swapped_file():
         np.testing.assert_array_equal(model.predict_proba(two), model.predict_proba(one))
 
 
-# -- scale -----------------------------------------------------------------------------------------
+# -- scale ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

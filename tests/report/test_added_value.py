@@ -145,7 +145,7 @@ def test_trees_are_called_worse_with_the_difference_that_shows_it():
     assert "RF (−0.050 [−0.080, −0.020] against Ridge logistic) predicts worse" in text
 
 
-# -- the page --------------------------------------------------------------------------------------
+# -- the page -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

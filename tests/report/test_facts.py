@@ -13,7 +13,7 @@ from baldur import BaldurClassifier
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.report.answer import comparison_of
-from baldur.report.checks import checks_of_model, checks_of_run
+from baldur.report.checks import checks_of, judge_model, judge_run
 from baldur.report.features import _which
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
@@ -139,7 +139,7 @@ def test_a_model_of_a_study_has_the_names_of_its_classes(run, data):
 
 
 def test_checks_of_a_sound_study_are_few_and_every_code_is_explained(run):
-    found = checks_of_run(run, "BALDUR")
+    found = checks_of(judge_run(run, "BALDUR"))
     assert not {"B01", "B02", "B05", "B09"} & codes(found)
     for one in explanations().values():
         assert one["why"].endswith(".")
@@ -150,7 +150,7 @@ def test_chance_level(changed):
     def lower(frame):
         return frame.assign(low=np.where(frame["metric"] == "auc", 0.41, frame["low"]))
 
-    found = checks_of_run(changed(intervals=lower), "BALDUR")
+    found = checks_of(judge_run(changed(intervals=lower), "BALDUR"))
     assert [c.code for c in found if c.level == "serious"] == ["B01", "B14"]  # and it was edited
     answer = make_page(changed(intervals=lower)).answer
     assert answer[0].outcome == "not shown"
@@ -169,7 +169,9 @@ def test_small_classes_unstable_selection_and_calibration(changed):
         low, high = np.where(slope, 1.2, frame["low"]), np.where(slope, 1.9, frame["high"])
         return frame.assign(low=low, high=high)
 
-    found = checks_of_run(changed(presence=few, stability=shaky, calibration=steep), "BALDUR")
+    found = checks_of(
+        judge_run(changed(presence=few, stability=shaky, calibration=steep), "BALDUR")
+    )
     assert {"B02", "B03", "B08"} <= codes(found)
     assert "patient (5 people)" in next(c.text for c in found if c.code == "B02")
 
@@ -182,7 +184,7 @@ def test_site_predicts_outcome_and_one_feature_does_it_all(changed):
         top = frame["feature"] == "clinic_0"
         return frame.assign(mean_weight=np.where(top, 50.0, frame["mean_weight"]))
 
-    found = checks_of_run(changed(predictions=by_site, selection=one), "BALDUR")
+    found = checks_of(judge_run(changed(predictions=by_site, selection=one), "BALDUR"))
     assert {"B05", "B06"} <= codes(found)
     assert "clinic_0" in next(c.text for c in found if c.code == "B06")
 
@@ -194,7 +196,7 @@ def test_failed_models_notes_findings_and_missing_views(changed):
         "findings": ["views.clinic: -999 lies far from the rest"],
         "views": [{"name": "clinic", "features": 8, "people": 60}],
     }
-    found = checks_of_run(changed(record), "BALDUR")
+    found = checks_of(judge_run(changed(record), "BALDUR"))
     assert {"B07", "B09", "B10", "B11"} <= codes(found)
 
 
@@ -242,8 +244,8 @@ def test_checks_of_a_fitted_model(model):
         view_relevance_={"a": 1.0}, sparsity_path_=path, converged_=False, signal_=0.4,
         signal_shown_=False, summary=lambda: found,
     )  # fmt: skip
-    assert codes(checks_of_model(FittedModel.of(flat))) == {"B01", "B04", "B06", "B07"}
-    assert "B01" not in codes(checks_of_model(FittedModel.of(model)))
+    assert codes(checks_of(judge_model(FittedModel.of(flat)))) == {"B01", "B04", "B06", "B07"}
+    assert "B01" not in codes(checks_of(judge_model(FittedModel.of(model))))
 
 
 def test_tripod_is_filled_where_known_and_blank_elsewhere(run):
@@ -443,10 +445,12 @@ def test_view_shares_that_swing_raise_a_check(changed):
 
         return change
 
-    found = checks_of_run(changed(view_shares=swing(0.41)), "BALDUR")
+    found = checks_of(judge_run(changed(view_shares=swing(0.41)), "BALDUR"))
     assert "20 % to 61 %" in next(c.text for c in found if c.code == "B15")
     assert "clinic" not in "".join(
-        c.text for c in checks_of_run(changed(view_shares=swing(0.39)), "BALDUR") if c.code == "B15"
+        c.text
+        for c in checks_of(judge_run(changed(view_shares=swing(0.39)), "BALDUR"))
+        if c.code == "B15"
     )
 
 
@@ -455,10 +459,10 @@ def test_every_warning_of_a_model_raises_a_check(changed):
         "BALDUR": ["NoSignalWarning: No evidence of signal on held-out data in 1 of 3 folds."],
         "Dummy": ["RuntimeWarning: overflow"],
     }
-    found = codes(checks_of_run(changed({"notes": notes}), "BALDUR"))
+    found = codes(checks_of(judge_run(changed({"notes": notes}), "BALDUR")))
     assert {"B16", "B17"} <= found
-    assert "B17" in codes(checks_of_run(changed({"notes": {"Dummy": ["odd"]}}), "BALDUR"))
-    assert not {"B16", "B17"} & codes(checks_of_run(changed({"notes": {}}), "BALDUR"))
+    assert "B17" in codes(checks_of(judge_run(changed({"notes": {"Dummy": ["odd"]}}), "BALDUR")))
+    assert not {"B16", "B17"} & codes(checks_of(judge_run(changed({"notes": {}}), "BALDUR")))
 
 
 def test_subgroup_differences_carry_a_note_on_their_number(changed, run):

@@ -15,7 +15,6 @@ from baldur.evaluation.design import open_comparison
 from baldur.evaluation.preview import preview
 from baldur.exceptions import InputError, StudyError
 from baldur.study import check_study, evaluate_study, load_study
-from baldur.study.comparison import open_study
 from baldur.study.data import read_study
 from baldur.study.data_checks import (
     LIMIT,
@@ -28,20 +27,13 @@ from baldur.study.data_checks import (
 )
 from baldur.views.encode import decimal_commas
 
-
-def checked(config, **keywords):
-    """What `--check` does: read, open, and check."""
-    data = read_study(config)
-    return check_study(config, data, open_study(config, data), **keywords)
-
-
 WRONG = Path(__file__).parent / "wrong_data"
 CASES = sorted(folder.name for folder in WRONG.iterdir())
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_wrong_file_gives_its_one_line(case):
-    check = checked(load_study(WRONG / case / "study.toml"), trial=False)
+    check = check_study(load_study(WRONG / case / "study.toml"), trial=False)
     expected = (WRONG / case / "expected.txt").read_text().splitlines()
     assert [str(finding) for finding in check.findings] == expected
     assert len(expected) == (case != "nothing_wrong")
@@ -78,12 +70,12 @@ def test_the_line_about_a_code_for_missing_can_be_pasted(tmp_path):
     cells = [f"{3 + k / 7:.2f}".replace(".", ",") + f";{smoking[k % 5]}" for k in range(60)]
     cells[0], cells[5], cells[7], cells[9] = "-999,0;yes", "-999;no", "-9;yes", ".;NA"
     study = _with_view(tmp_path, cells, 'decimal = ","\n')
-    findings = [f for f in checked(load_study(study), trial=False).findings if "away" in f.what]
+    findings = [f for f in check_study(load_study(study), trial=False).findings if "away" in f.what]
     assert len(findings) == 2
     lines = {f.fix.removeprefix("write ").partition(" in [views.blood]")[0] for f in findings}
     assert lines == {'missing = ["-9", "-999"]'}
     study = _with_view(tmp_path, cells, 'decimal = ","\n' + lines.pop() + "\n")
-    check = checked(load_study(study), trial=False)
+    check = check_study(load_study(study), trial=False)
     assert not check.findings
     view = check.data.data.view("blood")
     # Blank and "NA" cells are still missing and no level of their own.
@@ -92,7 +84,7 @@ def test_the_line_about_a_code_for_missing_can_be_pasted(tmp_path):
     assert np.flatnonzero(missing[:, 0]).tolist() == [0, 5, 7, 9]
     assert missing[2:5, 1:].all()
     study = _with_view(tmp_path, cells, 'decimal = ","\nmissing = ["unknown"]\n')
-    findings = checked(load_study(study), trial=False).findings
+    findings = check_study(load_study(study), trial=False).findings
     assert 'missing = ["unknown", "-9", "-999"]' in findings[0].fix
 
 
@@ -139,7 +131,7 @@ def test_the_plan_names_samples_views_folds_jobs_and_time(parts, tables, write):
     tables["brain"] = tables["brain"].iloc[3:]
     parts["align"] = "union"
     study = load_study(write(parts, tables))
-    check = checked(study, n_jobs=2)
+    check = check_study(study, n_jobs=2)
     text = "\n".join(check.lines())
     counts = tables["samples"]["diagnosis"].value_counts()
     assert (
@@ -154,7 +146,7 @@ def test_the_plan_names_samples_views_folds_jobs_and_time(parts, tables, write):
     assert "with 2 processes" in text
     assert set(check.plan.seconds) == {"Ridge logistic", "LSVM-l1"}
     intersect = dict(parts, align="intersection")
-    lines = checked(load_study(write(intersect, tables)), trial=False).lines()
+    lines = check_study(load_study(write(intersect, tables)), trial=False).lines()
     assert "  brain: 12 features; 3 samples are not in its file and are left out" in "\n".join(
         lines
     )
@@ -173,7 +165,7 @@ def test_jobs_are_counted_as_they_are_run():
 
 def test_a_setting_that_cannot_be_fitted_is_found_before_the_run(parts, tables, write):
     parts["models"] = [{"name": "RF", "grid": {"max_features": ["squirt", 0.1]}}]
-    check = checked(load_study(write(parts, tables)))
+    check = check_study(load_study(write(parts, tables)))
     assert [f.key for f in check.findings] == ["models.RF"]
     assert "squirt" in str(check.findings[0])
 
@@ -192,7 +184,7 @@ def test_check_refuses_what_evaluate_would(labels, said, parts, tables, write):
     parts["outcome"].pop("positive")
     study = load_study(write(parts, tables))
     with pytest.raises(StudyError, match=r"study\.toml: ") as refused:
-        checked(study, trial=False)
+        check_study(study, trial=False)
     assert said in str(refused.value)
     with pytest.raises(StudyError) as run:
         evaluate_study(study)
@@ -266,7 +258,7 @@ def test_sentinels_count_only_where_the_numbers_beside_them_do_not_stand_apart(
     parts["views"]["blood"] = {"file": "genes.csv"}
 
     def found():
-        check = checked(load_study(write(parts, {**tables, "genes": frame})), trial=False)
+        check = check_study(load_study(write(parts, {**tables, "genes": frame})), trial=False)
         return [f.what for f in check.findings if "away from" in f.what]
 
     alone = [j for j in range(1500) if sentinel_cells(cells[:, j])]
@@ -283,7 +275,7 @@ def test_a_column_that_only_one_class_has_is_reported(parts, tables, write):
     days = np.where(case, np.arange(60) + 20.0, np.nan)
     tables["blood"]["days to event"] = days
     tables["blood"].loc[::7, "blood_0"] = np.nan
-    findings = checked(load_study(write(parts, tables)), trial=False).findings
+    findings = check_study(load_study(write(parts, tables)), trial=False).findings
     (found,) = [f for f in findings if "missing tells" in f.what]
     assert "whether 'days to event' is missing tells 'diagnosis'" in found.what
     assert "exclude = ['days to event'] in [views.blood]" in found.fix

@@ -37,7 +37,7 @@ def refused(file):
     return line
 
 
-# -- time ------------------------------------------------------------------------------------------
+# -- time -----------------------------------------------------------------------------------------
 
 
 def dotted(n):
@@ -92,7 +92,7 @@ def test_dots_in_strings_and_comments_are_no_parts_of_keys(tmp_path):
     }  # fmt: skip
 
 
-# -- numbers ---------------------------------------------------------------------------------------
+# -- numbers --------------------------------------------------------------------------------------
 
 SAMPLES = '[samples]\nfile = "samples.csv"\nid = "sample"\n'
 VIEWS = '[views.blood]\nfile = "blood.csv"\n'
@@ -148,7 +148,7 @@ def test_a_misspelt_column_of_a_table_of_long_names_is_found_in_time():
     assert time.process_time() - started < SECONDS / 2
 
 
-# -- memory ----------------------------------------------------------------------------------------
+# -- memory ---------------------------------------------------------------------------------------
 
 
 def test_a_category_of_many_levels_is_refused_before_memory_is_taken(tmp_path):

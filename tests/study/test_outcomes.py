@@ -21,7 +21,6 @@ from baldur.study import (
     predict_study,
     validate_study,
 )
-from baldur.study.comparison import open_study
 from baldur.study.data import read_study
 from study.conftest import make_parts, make_tables, write_study
 
@@ -152,8 +151,7 @@ def test_the_check_counts_cases_and_looks_at_every_outcome(tmp_path):
     tables = outcome_tables()
     tables["blood"]["leak"] = (tables["samples"][NAMES[1]] == "Yes").astype(int)
     config = load_study(write_study(outcome_parts(), tables, tmp_path / "study"))
-    data = read_study(config)
-    check = check_study(config, data, open_study(config, data), trial=False)
+    check = check_study(config, trial=False)
     cases = int((tables["samples"][NAMES[0]] == "Yes").sum())
     assert f"60 samples, 2 outcomes: {cases} diabetes" in check.lines()[0]
     assert any("leak" in str(f) and NAMES[1] in str(f) for f in check.findings)

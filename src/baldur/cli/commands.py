@@ -129,13 +129,9 @@ def evaluate(
 
 def _check(config: Any, jobs: int, strict: bool, screen: Screen) -> None:
     from baldur.study import check_study
-    from baldur.study.comparison import open_study
-    from baldur.study.data import read_study
 
     with screen.busy("Reading the data, and fitting each model on a part of them"):
-        data = read_study(config)
-        comparison = open_study(config, data)
-        check = check_study(config, data, comparison, n_jobs=jobs)
+        check = check_study(config, n_jobs=jobs)
     screen.check(check)
     if strict:
         check.refuse_findings(config)

@@ -8,8 +8,7 @@ predictor and the evidence for it (`fit`). All steps read one `fit_context`. The
 - stacking weights and calibration slope from held-out rows (`stacking`);
 - the path of submodels by projection (`path_search`, `submodel_path`, `submodels`), and the
   selection of one, with credible sets of its features (`selection`);
-- latent factors that several outputs share (`shared_factors`);
-- the Gaussian that predicts (`predictor`).
+- the Gaussian that predicts, and latent factors that several outputs share (`predictor`).
 
 Nothing here knows estimators, files or feature names. May import: `baldur.model`, `baldur.views`,
 `baldur.core.state`, `baldur.core.types` and `baldur.exceptions`.

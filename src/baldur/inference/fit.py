@@ -12,7 +12,7 @@
    best (`baldur.inference.selection`). If there is none, all features of the selected views are
    used.
 5. *Latent factors.* With several outputs, the fewest factors that predict as well
-   (`baldur.inference.shared_factors`).
+   (`baldur.inference.predictor`).
 
 The features that are selected are exactly those that predict.
 """
@@ -30,15 +30,15 @@ from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.inference.ensemble import MEMBERS
 from baldur.inference.fit_context import FitContext, Watcher
 from baldur.inference.inner_folds import Fold, Problem, candidates, gather_data
-from baldur.inference.predictor import Predictor
+from baldur.inference.predictor import Predictor, principal_directions, rank_moments
 from baldur.inference.selection import (
     CredibleSet,
     Gap,
     Scores,
     credible_sets,
+    mean_losses,
     paired_gap,
 )
-from baldur.inference.shared_factors import select_factors
 from baldur.inference.submodel_path import (
     SIZES,
     SubmodelPath,
@@ -266,3 +266,58 @@ def _path_table(
         *fit.records("views", counts, by_count, by_views, entering_views(order, counts)),
         *fit.records("features", [int(views.sum())] * len(by_size), by_size, listed, enters),
     ]
+
+
+RANKS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)
+"""Numbers of factors that are scored, besides one per output."""
+
+
+def ranks_to_score(C: int) -> list[int]:
+    """Return the numbers of factors to score for C outputs, the last one C."""
+    return [rank for rank in RANKS if rank < C] + [C]
+
+
+def select_rank(losses: Array, weight: Array) -> int:
+    """Return the place of the fewest factors within one standard error of the smallest loss.
+
+    Shapes: losses (V, N), weight (N,).
+    """
+    best = int((losses @ weight).argmin())
+    if best == len(losses) - 1:
+        return best
+    for place in range(best):
+        gap = paired_gap(losses[place], losses[best], weight)
+        if gap.mean <= gap.error:
+            return place
+    return best
+
+
+def select_factors(fit: FitContext) -> tuple[int, list[dict[str, Any]]]:
+    """Return the number of latent factors, and the held-out losses that decided it."""
+    weight, noisy = fit.weight, fit.task == "regression"
+    ranks, found = ranks_to_score(fit.T.shape[1]), []
+    parts = zip(fit.batches, fit.ensembles, fit.held_whole, strict=True)
+    for b, (batch, ensemble, moments) in enumerate(parts):
+        stacking = fit.stacking_of(b)
+        weights = ensemble.point_weights(stacking.shares)
+        pooled = np.einsum("jfc,jfcn->fcn", weights, ensemble.mean)
+        base = ensemble.base_logit[..., None]
+        eta = base + stacking.slope[:, None, None] * (pooled - base)
+        directions = principal_directions(eta, batch.counted)
+        found.append(rank_moments(*directions, *moments, ranks, noisy=noisy))
+    losses = mean_losses(*fit.gather(found), fit.row, fit.T, fit.task)
+    total = losses @ weight
+    at = select_rank(losses, weight)
+    records = []
+    for place, (rank, loss) in enumerate(zip(ranks, losses, strict=True)):
+        gap = paired_gap(loss, losses[-1], weight)
+        records.append(
+            {
+                "n_factors": rank,
+                "loss": float(total[place] / weight.sum()),
+                "loss_difference": gap.mean,
+                "standard_error": gap.error,
+                "selected": place == at,
+            }
+        )
+    return ranks[at], records

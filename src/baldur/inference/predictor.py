@@ -5,6 +5,21 @@ It is held either as the mean and covariance of weights (`WeightGaussian`), or, 
 features than samples, through the training rows (`KernelGaussian`). Several Gaussians are pooled by
 their weights and then calibrated, see `baldur.inference.stacking`.
 
+With C outputs the linear predictors eta_n (C values per sample) often vary in fewer than C
+directions, as where four symptoms have two causes. The Gaussian is projected, not fitted again:
+
+    f_n   = R (eta_n - centre)        K latent factors,  R (K, C) with orthonormal rows
+    eta_n = centre + R^T f_n          so the loadings are V = R^T
+
+R has the leading principal directions of the linear predictors over the training rows. If all C
+directions have the smallest held-out loss, outputs share nothing, and the factors are the outputs
+themselves (V = I).
+
+Departure from the paper: its loadings V have an ARD prior and a posterior of their own, whose
+precisions prune factors. Under a logistic link V and W shrink together (both scale the logits), so
+the number of factors that survives depends on the start. The projection keeps the posterior of the
+weights, and prunes factors by prediction.
+
 Shapes: J Gaussians in a block, K factors, C outputs, M views, L features, N training rows, n rows.
 """
 
@@ -12,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -431,3 +446,77 @@ def mean_squares(parts: Array, absent: Array | None) -> Array:
     has = 1.0 - absent.T
     total = np.einsum("mcn,mn->mc", parts**2, has)
     return np.asarray(total / np.maximum(has.sum(axis=1), 1.0)[:, None])
+
+
+def principal_directions(eta: Array, counted: Array) -> tuple[Array, Array]:
+    """Return means and principal directions of linear predictors, (F, C) and (F, C, C).
+
+    Directions are rows, by falling variance.
+
+    Shapes: eta (F, C, n), counted (F, n).
+    """
+    total = np.maximum(counted.sum(axis=1), 1.0)[:, None]
+    centre = np.einsum("fcn,fn->fc", eta, counted) / total
+    away = (eta - centre[..., None]) * counted[:, None]
+    _, vectors = np.linalg.eigh(np.matmul(away, away.swapaxes(1, 2)))
+    rows = np.ascontiguousarray(vectors[..., ::-1].swapaxes(1, 2))
+    # The sign of an eigenvector is arbitrary; the largest loading of each factor is positive.
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=2)[..., None], axis=2)
+    return centre, rows * np.where(largest < 0, -1.0, 1.0)
+
+
+def rank_moments(
+    centre: Array,
+    directions: Array,
+    mean: Array,
+    var: Array,
+    ranks: Sequence[int],
+    *,
+    noisy: bool,
+) -> tuple[Array, Array]:
+    """Return held-out moments of the ensemble on fewer factors, each (V, F, C, p).
+
+    Shapes: centre, directions (F, C), mean, var (F, C, p).
+    """
+    away = mean - centre[..., None]
+    means, variances = [], []
+    for rank in ranks:
+        R = directions[:, :rank]
+        P = np.matmul(R.swapaxes(1, 2), R)
+        means.append(centre[..., None] + np.matmul(P, away))
+        spread = var
+        if rank < mean.shape[1] and not noisy:
+            spread = np.matmul(P**2, var)
+        variances.append(np.maximum(spread, 1e-12))
+    return np.stack(means), np.stack(variances)
+
+
+def share_factors(predictor: Predictor, views: Views, n_factors: int) -> Predictor:
+    """Return the predictor with K factors behind its outputs.
+
+    Where there is no variation to share, or as many factors as outputs, it is returned as it is.
+    """
+    if n_factors >= predictor.weights.shape[1]:
+        return predictor
+    eta = predictor.moments(views)[0].T[None]  # (1, C, n)
+    if not np.ptp(eta, axis=2).any():
+        return predictor
+    centre, directions = principal_directions(eta, np.ones((1, eta.shape[2])))
+    factors = SharedFactors(directions[0, :n_factors], centre[0])
+    made = replace(predictor, factors=factors)
+    coefs, _, _ = predictor.coefficients()
+    index, _ = predictor.count_joint()
+    # Only columns with a weight are read, so a submodel of few features costs little.
+    parts = np.stack(
+        [
+            coef[:, used] @ view.columns(used).T
+            if len(used) < view.shape[1]
+            else view.apply(coef.T).T
+            for view, coef, used in zip(views, coefs, index, strict=True)
+        ]
+    )  # (M, C, n)
+    absent: Any = np.stack([view.absent for view in views], axis=1).astype(float)
+    latent = np.matmul(factors.R, parts)
+    made.signal = mean_squares(latent, absent)
+    made.output_signal = mean_squares(np.matmul(factors.R.T, latent), absent)
+    return made

@@ -179,10 +179,10 @@ def fit_spike_slab(
             prior = state.design.spread(shared)
             real_own = np.where(used[:, None] > 0, s_own, np.take_along_axis(prior, at, axis=2))
             np.put_along_axis(prior, np.broadcast_to(at, s_own.shape), real_own, axis=2)
-            change = _update(state, projected, S, prior, wide)
+            change = _update(state, projected, S, prior, wide, *_every(state))
         else:
             projected, S = part.statistics(q.solution, q.sites.h)
-            change = _update_some(state, projected, S, s_own, chosen, used, wide)
+            change = _update(state, projected, S, s_own, wide, chosen, used)
         q.damped_update(iteration)
         if iteration > LEARN_AFTER or joint is not None:
             _learn(state, n_features)
@@ -227,7 +227,7 @@ def _separate(state: _State, q: WeightPosterior, n_features: Array, wide: bool) 
     projected, S = state.design.statistics(q.solution, q.sites.h)
     prior = np.broadcast_to(q.s, state.s.shape)
     for _ in range(SEPARATE_ITER):
-        _update(state, projected, S, prior, wide)
+        _update(state, projected, S, prior, wide, *_every(state))
         _learn(state, n_features)
     state.length[:], state.step[:] = FIRST_LENGTH, 0.0
     return state.s
@@ -237,6 +237,13 @@ def _by_owner(values: Array, owner: IntArray) -> Array:
     """Return the value (F, M) of the view of each column, (F, L); 0 for columns that pad."""
     padded = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
     return np.take_along_axis(padded, owner, axis=1)
+
+
+def _every(state: _State) -> tuple[IntArray, Array]:
+    """Return all columns of each fold, (F, L), and 1 where they are real."""
+    F, _, L = state.s.shape
+    every = np.tile(np.arange(L), (F, 1))
+    return every, (state.design.owner < state.design.n_views).astype(float)
 
 
 def _active(state: _State, h: Array, uses_all: bool) -> tuple[IntArray, Array, Array]:
@@ -249,8 +256,7 @@ def _active(state: _State, h: Array, uses_all: bool) -> tuple[IntArray, Array, A
     M = design.n_views
     none = np.zeros((*s.shape[:2], M))
     if uses_all:
-        every = np.tile(np.arange(s.shape[2]), (len(s), 1))
-        return every, (design.owner < M).astype(float), none
+        return *_every(state), none
     determined = np.matmul(h, state.squares.swapaxes(1, 2))  # (F, C, L)
     if design.uses_features:  # columns that share a variance would cost as much as active ones
         return *_padded(_determined(s * determined) & (design.owner < M)), none
@@ -294,71 +300,20 @@ def _padded(active: Mask) -> tuple[IntArray, Array]:
     return chosen, used
 
 
-def _update(state: _State, projected: Array, S: Array, prior: Array, wide: bool) -> Array:
-    """Update inclusion probabilities and prior variances of all columns; return the change.
-
-    `prior` (F, C, L) are the variances of the posterior that the statistics come from, those of
-    inactive columns shared. The change is the largest of any inclusion probability of each fold,
-    (F,).
-    """
-    found = _targets(
-        state, projected, S, prior, state.s, state.design.owner, state.length, state.step, wide
-    )
-    rho, second, s, length, step = found
-    change = np.abs(rho - state.learned.rho).max(axis=1, initial=0.0)
-    state.learned.rho, state.second, state.s = rho, second, s
-    state.length, state.step = length, step
-    return np.asarray(change)
-
-
-def _update_some(
-    state: _State,
-    projected: Array,
-    S: Array,
-    prior: Array,
-    chosen: IntArray,
-    used: Array,
-    wide: bool,
+def _update(
+    state: _State, projected: Array, S: Array, prior: Array, wide: bool, chosen: Any, used: Any
 ) -> Array:
-    """Do the same as `_update`, only for the chosen columns (F, K) of each fold."""
-    at = chosen[:, None, :]
+    """Update inclusion probabilities and prior variances of the chosen columns (F, K) of each fold.
 
-    def here(values: Array) -> Array:
-        return np.take_along_axis(values, at, axis=2)
-
-    owner = np.take_along_axis(state.design.owner, chosen, axis=1)
-    s, length, step = here(state.s), here(state.length), here(state.step)
-    rho, second, s, length, step = _targets(
-        state, projected, S, prior, s, owner, length, step, wide
+    `prior` (F, C, K) are the variances of the posterior that the statistics come from, those of
+    inactive columns shared; `used` (F, K) is 0 for padding. Return the largest change of any
+    inclusion probability of each fold, (F,).
+    """
+    at, M = chosen[:, None, :], state.design.n_views
+    s, length, step = (
+        np.take_along_axis(part, at, axis=2) for part in (state.s, state.length, state.step)
     )
-    before = np.take_along_axis(state.learned.rho, chosen, axis=1)
-    change = (np.abs(rho - before) * used).max(axis=1, initial=0.0)
-    keep = used > 0
-    np.put_along_axis(state.learned.rho, chosen, np.where(keep, rho, before), axis=1)
-    keep = keep[:, None, :]
-    for whole, new in (
-        (state.second, second),
-        (state.s, s),
-        (state.length, length),
-        (state.step, step),
-    ):
-        np.put_along_axis(whole, at, np.where(keep, new, here(whole)), axis=2)
-    return np.asarray(change)
-
-
-def _targets(
-    state: _State,
-    projected: Array,
-    S: Array,
-    prior: Array,
-    s: Array,
-    owner: IntArray,
-    length: Array,
-    step: Array,
-    wide: bool,
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Return new inclusion probabilities, second moments, variances, step lengths and steps."""
-    M = state.design.n_views
+    owner = np.take_along_axis(state.design.owner, chosen, axis=1)
     pi = state.learned.pi
     odds = _by_owner(np.log(pi / (1.0 - pi)), owner)
     padded = np.concatenate([state.learned.slab, np.ones((*s.shape[:2], 1))], axis=2)
@@ -371,19 +326,21 @@ def _targets(
         now = np.log(np.maximum(target, 1e-14) / s)
     now = np.where(s > 0, now, 0.0)
     length = np.clip(length * np.where(now * step >= 0, LONGER, SHORTER), *LENGTHS)
-    real = owner < M
-    return (
-        np.where(real, rho, 0.0),
-        _shared(found.second, s),
-        s * np.exp(length * now) * real[:, None, :],
-        length,
-        now,
-    )
-
-
-def _shared(values: Array, s: Array) -> Array:
-    """Return values (F, C, L), their mean where outputs share prior variances s (F, 1, L)."""
-    return values.mean(axis=1, keepdims=True) if s.shape[1] < values.shape[1] else values
+    second = found.second
+    if s.shape[1] < second.shape[1]:  # outputs share prior variances
+        second = second.mean(axis=1, keepdims=True)
+    keep = (used > 0) & (owner < M)
+    before = np.take_along_axis(state.learned.rho, chosen, axis=1)
+    np.put_along_axis(state.learned.rho, chosen, np.where(keep, rho, before), axis=1)
+    for whole, new in (
+        (state.second, second),
+        (state.s, s * np.exp(length * now)),
+        (state.length, length),
+        (state.step, now),
+    ):
+        kept = np.where(keep[:, None, :], new, np.take_along_axis(whole, at, axis=2))
+        np.put_along_axis(whole, at, kept, axis=2)
+    return np.asarray((np.abs(rho - before) * keep).max(axis=1, initial=0.0))
 
 
 def _learn(state: _State, n_features: Array) -> None:

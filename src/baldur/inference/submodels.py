@@ -24,9 +24,9 @@ from baldur.inference.predictor import (
     WeightGaussian,
     mean_squares,
     pool,
+    share_factors,
 )
 from baldur.inference.selection import Scores
-from baldur.inference.shared_factors import share_factors
 from baldur.inference.submodel_path import (
     SIZES,
     STORED,

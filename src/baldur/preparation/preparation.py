@@ -430,6 +430,10 @@ class Preparation(BaseEstimator):
             made[name] = np.array([f"{name}_{j}" for j in at]) if names is None else names[at]
         return made
 
+    def ranks_of(self, name: str, column: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the knots of a ranked prepared column and their scores; None where not ranked."""
+        return self.scaling_.ranks_of(name, column)
+
     # -- back to the units of the input ----------------------------------------------------
 
     def coef_in_input_units(self, name: str, coef: Any) -> np.ndarray:
@@ -503,10 +507,6 @@ class Preparation(BaseEstimator):
     @property
     def _encoders(self) -> list[CategoryEncoder]:
         return [step for step in self.steps_ if isinstance(step, CategoryEncoder)]
-
-    def unknown_levels(self, mv: MultiView) -> list[UnknownLevel]:
-        """Return the categories of samples, in any of the views, whose level is not of training."""
-        return [level for step in self._encoders for level in step.unknown_levels(mv)]
 
     @property
     def level_columns(self) -> dict[str, dict[str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Set
 
 import numpy as np
 import pandas as pd
@@ -30,173 +31,156 @@ LIMITS = {
 }  # fmt: skip
 """What the texts in ``templates/checks.toml`` name in braces."""
 
-_OF_MAIN = ("stability", "selection", "calibration", "view_shares")
-"""Tables that checks of the main model are made from."""
+_SERIOUS, _NOTES = {"B01", "B05", "B13", "B14"}, {"B12", "B17", "B20"}
+Judged = dict[str, list[str] | None]
+"""Code of a check to what was seen: nothing where it does not apply, None where it needs more."""
 
 
-def checks_of_run(run: Results, main: str | None) -> list[Check]:
-    """Return the checks that apply to a comparison, the serious ones first."""
-    found: list[Check | None] = []
-    if main is not None:
-        found += [
-            _chance(run, main),
-            _unstable(run, main),
-            _swinging(run, main),
-            _one_feature_of_folds(run, main),
-            _calibration(run, main),
-        ]
-    found += [_small_classes(run), _sites(run), _missing_views(run), *_warnings(run)]
-    found.append(_trees(run))
-    found += [
-        Check("B09", CARE, f"{short(model)} has no figures: {short(reason, 300)}")
-        for model, reason in run.record.get("failures", {}).items()
-    ]
-    found += [Check("B11", CARE, short(text, 400)) for text in run.record.get("findings", [])]
-    found += [Check("B14", SERIOUS, short(text, 400)) for text in run.problems]
-    return in_order(found)
+def judge_run(run: Results, main: str | None) -> Judged:
+    """Make the checks of a comparison."""
+    record = run.record
+    judged: Judged = {
+        "B05": _sites(run),
+        "B09": [
+            f"{short(model)} has no figures: {short(reason, 300)}"
+            for model, reason in record.get("failures", {}).items()
+        ],
+        "B10": _missing_views(run),
+        "B11": [short(t, 400) for t in record["findings"]] if "findings" in record else None,
+        **_warnings(run),
+    }
+    of_main = {
+        "B01": _chance,
+        "B03": _unstable,
+        "B06": _one_feature_of_folds,
+        "B08": _calibration,
+        "B15": _swinging,
+    }
+    judged |= {code: None if main is None else make(run, main) for code, make in of_main.items()}
+    if run.classes:
+        judged["B02"] = _small_classes(run)
+    if run.folder is not None:
+        judged["B14"] = [short(text, 400) for text in run.problems]
+    trees = linear_evidence(run)
+    if trees is not None:
+        seen = f"{trees.named(trees.better)}. {trees.legend}"
+        judged["B22"] = [f"Better than every linear model: {seen}"] if trees.better else []
+    return judged
 
 
-def checks_of_model(model: FittedModel) -> list[Check]:
-    """Return the checks that apply to a fitted model without a comparison."""
-    inner, found = model.inner, []
+def judge_model(model: FittedModel) -> Judged:
+    """Make the checks of a fitted model without a comparison."""
+    inner = model.inner
+    judged: Judged = dict.fromkeys(("B02", "B03", "B05", "B08", "B10", "B11", "B15", "B16"))
+    judged |= dict.fromkeys(("B01", "B04", "B06", "B07", "B13"))
     if inner is None:
-        return []
-    selected = sum(int(np.sum(mask)) for mask in inner.selected_features_.values())
-    if not getattr(inner, "signal_shown_", True):
-        text = (
+        return judged
+    selected = any(np.any(mask) for mask in inner.selected_features_.values())
+    judged["B06"] = _one_feature(model.summary())
+    judged["B13"] = [] if selected else ["No feature was selected."]
+    if len(model.path()):
+        judged["B04"] = _flat_path(model.path())
+    if hasattr(inner, "converged_"):
+        judged["B07"] = [] if inner.converged_ else ["The fit on all people did not converge."]
+    if hasattr(inner, "signal_shown_"):
+        seen = (
             f"In the fit on all people, held-out rows are {against_base_rate(inner.signal_)}, less "
             "than 95 % confidence needs."
         )
-        found.append(Check("B01", SERIOUS, text))
-    if not selected:
-        found.append(Check("B13", SERIOUS, "No feature was selected."))
-    if not getattr(inner, "converged_", True):
-        found.append(Check("B07", CARE, "The fit on all people did not converge."))
-    found += [c for c in (_flat_path(model.path()), _one_feature(model.summary())) if c]
-    return in_order(found)
+        judged["B01"] = [] if inner.signal_shown_ else [seen]
+    return judged
 
 
-def made_of_run(run: Results, main: str | None) -> tuple[list[str], list[str]]:
-    """Return which checks the tables of a comparison allow, whether they apply or not."""
-    own = {} if main is None else {name: len(run.of_model(name, main)) for name in _OF_MAIN}
-    known = {
-        "B01": main is not None,
-        "B03": bool(own.get("stability")),
-        "B05": "site" in run.people,
-        "B06": bool(own.get("selection")),
-        "B08": bool(own.get("calibration")),
-        "B11": "findings" in run.record,
-        "B15": bool(own.get("view_shares")),
-    }
-    if linear_evidence(run) is not None:
-        known["B22"] = True
-    if run.classes:
-        known["B02"] = "label" in run.people
-    known |= dict.fromkeys(("B07", "B09", "B10", "B16", "B17"), True)
-    if run.folder is not None:
-        known["B14"] = True
-    return _parted(known)
-
-
-def made_of_model(model: FittedModel) -> tuple[list[str], list[str]]:
-    """Return which checks a fitted model alone allows, whether they apply or not."""
-    inner = model.inner
-    known = dict.fromkeys(("B02", "B03", "B05", "B08", "B10", "B11", "B15", "B16"), False)
-    known |= dict.fromkeys(("B06", "B13"), inner is not None)
-    known["B01"] = hasattr(inner, "signal_shown_")
-    known["B04"] = inner is not None and len(model.path()) > 0
-    known["B07"] = hasattr(inner, "converged_")
-    return _parted(known)
-
-
-def _parted(known: dict[str, bool]) -> tuple[list[str], list[str]]:
-    """Return the codes that are true, and the others."""
-    codes = sorted(known)
-    return [c for c in codes if known[c]], [c for c in codes if not known[c]]
-
-
-def in_order(found: Sequence[Check | None]) -> list[Check]:
-    """Return the checks that apply, serious ones first, each once."""
+def checks_of(*judged: Judged, serious: Set[str] = frozenset()) -> list[Check]:
+    """Return the checks that apply, each once and serious ones first."""
+    serious = _SERIOUS | serious
+    found = [
+        Check(code, SERIOUS if code in serious else NOTE if code in _NOTES else CARE, text)
+        for each in judged
+        for code, texts in each.items()
+        for text in texts or ()
+    ]
     rank = {SERIOUS: 0, CARE: 1, NOTE: 2}
-    there = list(dict.fromkeys(c for c in found if c is not None))
-    return sorted(there, key=lambda c: (rank[c.level], c.code))
+    return sorted(dict.fromkeys(found), key=lambda c: (rank[c.level], c.code))
 
 
-def _chance(run: Results, main: str) -> Check | None:
+def codes_of(judged: Judged) -> tuple[list[str], list[str]]:
+    """Return the codes of the checks that could be made, and of those that could not."""
+    codes = sorted(judged)
+    made = [code for code in codes if judged[code] is not None]
+    return made, [code for code in codes if judged[code] is None]
+
+
+def _chance(run: Results, main: str) -> list[str]:
     """Return the check of chance level, which applies if the first headline is not "shown"."""
     evidence = prediction_of(run, main)
     case = case_of(PREDICTION, evidence)
     if case.outcome == SHOWN:
-        return None
+        return []
     seen = f"{evidence.metric} of {short(main)}"
     text = f"{seen} on held-out people is {evidence.value}; guessing gives "
     text += f"{number(evidence.chance)}."
     if evidence.p is not None:
         text += f" Permutation test: p = {number(evidence.p, 3)}."
-    return Check("B01", SERIOUS, text[0].upper() + text[1:])
+    return [text[0].upper() + text[1:]]
 
 
-def _small_classes(run: Results) -> Check | None:
+def _small_classes(run: Results) -> list[str] | None:
     people = run.people
-    if not run.classes or "label" not in people:
+    if "label" not in people:
         return None
     counts = people["label"].astype(str).value_counts()
     small = {c: int(counts.get(c, 0)) for c in run.classes if counts.get(c, 0) < FEW}
-    if not small:
-        return None
     named = listed([f"{short(c)} ({count(n, 'person', 'people')})" for c, n in small.items()], 5)
-    return Check("B02", CARE, f"Few people in: {named}.")
+    return [f"Few people in: {named}."] if small else []
 
 
-def _unstable(run: Results, main: str) -> Check | None:
+def _unstable(run: Results, main: str) -> list[str] | None:
     rows = run.of_model("stability", main)
-    if "view" not in rows:
+    if "view" not in rows or not len(rows):
         return None
     whole = rows[rows["view"] == "*"]
     if not len(whole) or not float(whole["stability"].iloc[0]) < POOR_STABILITY:
-        return None
+        return []
     seen = estimate(*whole[["stability", "low", "high"]].iloc[0])
-    return Check("B03", CARE, f"Nogueira's index of {short(main)} over folds is {seen}.")
+    return [f"Nogueira's index of {short(main)} over folds is {seen}."]
 
 
-def _swinging(run: Results, main: str) -> Check | None:
+def _swinging(run: Results, main: str) -> list[str] | None:
     rows = run.of_model("view_shares", main)
-    if "variance_share" not in rows:
+    if "variance_share" not in rows or not len(rows):
         return None
     shares = rows.groupby("view", sort=False)["variance_share"].agg(["min", "max"])
     wide = shares[shares["max"] - shares["min"] > SWING]
-    if not len(wide):
-        return None
     seen = [
         f"{short(view)} ({percent(row['min'])} to {percent(row['max'])})"
         for view, row in wide.iterrows()
     ]
-    return Check("B15", CARE, f"Share of the prediction's variance over the folds: {listed(seen)}.")
+    text = f"Share of the prediction's variance over the folds: {listed(seen)}."
+    return [text] if seen else []
 
 
-def _flat_path(path: pd.DataFrame) -> Check | None:
+def _flat_path(path: pd.DataFrame) -> list[str]:
     if "selected" not in path or not path["selected"].any():
-        return None
+        return []
     selected = path[path["selected"]].iloc[0]
     size = int(selected["n_features"])
-    if not size:
-        return None
     smaller = path[(path["n_features"] <= size // 2)]
-    if not len(smaller):
-        return None
+    if not size or not len(smaller):
+        return []
     half = smaller.sort_values("n_features").iloc[-1]
     loses = float(half["loss"]) - float(selected["loss"])
     if not loses < float(half["standard_error"]):
-        return None
+        return []
     text = (
         f"{count(half['n_features'], 'feature')} instead of {size:,} would lose "
         f"{number(loses, 3)} of held-out loss, with a standard error of "
         f"{number(half['standard_error'], 3)}."
     )
-    return Check("B04", CARE, text)
+    return [text]
 
 
-def _sites(run: Results) -> Check | None:
+def _sites(run: Results) -> list[str] | None:
     people = run.people
     if "site" not in people or "label" not in people or not len(people):
         return None
@@ -208,40 +192,40 @@ def _sites(run: Results) -> Check | None:
     made = site_predicts(
         people["site"].astype(str).to_numpy(), y.to_numpy(), outcome, bool(run.classes), scheme
     )
-    return Check("B05", SERIOUS, f"{short(made[0].what, 300)}.") if made else None
+    return [f"{short(made[0].what, 300)}."] if made else []
 
 
-def _one_feature_of_folds(run: Results, main: str) -> Check | None:
+def _one_feature_of_folds(run: Results, main: str) -> list[str] | None:
     rows = run.of_model("selection", main)
-    if "mean_weight" not in rows:
+    if "mean_weight" not in rows or not len(rows):
         return None
     rows = rows[rows["feature"] != "*"]
     weight = rows["mean_weight"].astype(float) * rows["frequency"].astype(float)
     return _dominant(rows["view"], rows["feature"], weight)
 
 
-def _one_feature(summary: pd.DataFrame) -> Check | None:
+def _one_feature(summary: pd.DataFrame) -> list[str]:
     if not len(summary):
-        return None
+        return []
     return _dominant(summary["view"], summary["feature"], summary["weight_scaled"].astype(float))
 
 
-def _dominant(view: pd.Series, feature: pd.Series, weight: pd.Series) -> Check | None:
+def _dominant(view: pd.Series, feature: pd.Series, weight: pd.Series) -> list[str]:
     square = pd.DataFrame({"view": view, "feature": feature, "square": weight**2})
     total = square.groupby(["view", "feature"], sort=False)["square"].sum()
     if not len(total) or not 0 < total.sum() < np.inf:
-        return None
+        return []
     share = float(total.max() / total.sum())
     if share <= MOST:
-        return None
+        return []
     name = total.index[int(np.argmax(total.to_numpy()))]
     text = f"{short(name[1])} ({short(name[0])}) holds {percent(share)} of the squared weights."
-    return Check("B06", CARE, text)
+    return [text]
 
 
-def _calibration(run: Results, main: str) -> Check | None:
+def _calibration(run: Results, main: str) -> list[str] | None:
     rows = run.of_model("calibration", main)
-    if "measure" not in rows:
+    if "measure" not in rows or not len(rows):
         return None
     seen = []
     for name in dict.fromkeys(rows["class"].astype(str)):
@@ -251,13 +235,11 @@ def _calibration(run: Results, main: str) -> Check | None:
             found = interval_of(own, measure=measure)
             if found.known and not found.includes(right):
                 seen.append(f"{measure}{which} {found}")
-    if not seen:
-        return None
-    return Check("B08", CARE, f"Calibration of {short(main)}: {listed(seen)}.")
+    return [f"Calibration of {short(main)}: {listed(seen)}."] if seen else []
 
 
-def _warnings(run: Results) -> list[Check]:
-    """Return checks for the warnings of the models, so that all of them are shown."""
+def _warnings(run: Results) -> Judged:
+    """Return the checks of the warnings of the models, so that all of them are shown."""
     converged, silent, other = [], [], []
     for model, notes in run.record.get("notes", {}).items():
         for note in notes:
@@ -267,36 +249,21 @@ def _warnings(run: Results) -> list[Check]:
                 converged.append(model)
             else:
                 other.append(model)
-    found = []
-    if converged:
-        named = listed(distinct(dict.fromkeys(converged)))
-        found.append(Check("B07", CARE, f"In some folds: {named}."))
-    if silent:
-        named = listed(distinct(dict.fromkeys(silent)))
-        text = f"{named} found no evidence of signal in at least one fold; the note is at the end."
-        found.append(Check("B16", CARE, text))
-    if other:
-        each = {m: other.count(m) for m in other}
-        named = listed([f"{short(m)} ({n})" for m, n in each.items()])
-        found.append(Check("B17", NOTE, f"Warnings of {named}, listed at the end of the page."))
-    data = run.record.get("notes_on_data", [])
-    found += [Check("B20", NOTE, short(text, 400)) for text in data]
-    return found
+    not_converged = listed(distinct(dict.fromkeys(converged)))
+    no_signal = listed(distinct(dict.fromkeys(silent)))
+    others = listed([f"{short(m)} ({n})" for m, n in Counter(other).items()])
+    no_signal += " found no evidence of signal in at least one fold; the note is at the end."
+    notes = [short(text, 400) for text in run.record.get("notes_on_data", [])]
+    judged: Judged = {"B20": notes} if notes else {}
+    return judged | {
+        "B07": [f"In some folds: {not_converged}."] if converged else [],
+        "B16": [no_signal] if silent else [],
+        "B17": [f"Warnings of {others}, listed at the end of the page."] if other else [],
+    }
 
 
-def _trees(run: Results) -> Check | None:
-    """Return the check that applies where models of trees are shown to be better."""
-    evidence = linear_evidence(run)
-    if evidence is None or not evidence.better:
-        return None
-    text = f"Better than every linear model: {evidence.named(evidence.better)}. {evidence.legend}"
-    return Check("B22", CARE, text)
-
-
-def _missing_views(run: Results) -> Check | None:
+def _missing_views(run: Results) -> list[str]:
     people = max(int(run.record.get("people", 0)), 1)
     shares = {v["name"]: 1 - v["people"] / people for v in run.record.get("views", [])}
     many = [f"{short(v)} ({percent(s)})" for v, s in shares.items() if s > MANY_MISSING]
-    if not many:
-        return None
-    return Check("B10", CARE, f"Share of samples with a missing view: {listed(many)}.")
+    return [f"Share of samples with a missing view: {listed(many)}."] if many else []

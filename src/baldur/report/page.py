@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -167,14 +166,15 @@ def render(page: Page) -> str:
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
-def template(name: str, *, html: bool = False, **filters: Callable[..., Any]) -> Any:
+@cache
+def template(name: str, *, html: bool = False) -> Any:
     """Return a template of HTML, or of plain text, where what is not known is empty."""
     jinja = import_extra("jinja2", "report", "A report")
     environment = jinja.Environment(
         autoescape=html, undefined=jinja.StrictUndefined if html else jinja.Undefined,
         trim_blocks=True, lstrip_blocks=True, loader=jinja.FunctionLoader(asset),
     )  # fmt: skip
-    environment.filters.update(short=short, distinct=distinct, listed=listed, **filters)
+    environment.filters.update(short=short, distinct=distinct, listed=listed)
     return environment.get_template(name)
 
 

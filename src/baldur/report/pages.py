@@ -30,13 +30,7 @@ from baldur.report.answer import (
     main_model,
     prediction_of,
 )
-from baldur.report.checks import (
-    checks_of_model,
-    checks_of_run,
-    in_order,
-    made_of_model,
-    made_of_run,
-)
+from baldur.report.checks import checks_of, codes_of, judge_model, judge_run
 from baldur.report.features import factors_of, feature_table, view_cards
 from baldur.report.few_features import cost_table, few_table_of_model, few_table_of_run
 from baldur.report.fitted import FittedModel, calculator_of
@@ -68,12 +62,9 @@ from baldur.report.page import OutcomeSection, Page
 from baldur.report.people import LEFT_OUT, check_people, people_of_model, people_of_run
 from baldur.report.pictures import Plan, latent_plans, plans_of
 from baldur.report.sentences import (
-    CARE,
     COMPARISON,
-    NOTE,
     PREDICTION,
     SHOWN,
-    Check,
     Sentence,
     answer_to,
 )
@@ -112,11 +103,12 @@ def make_page(
 def _run_page(run: Results, model: FittedModel | None, people: str, title: str | None) -> Page:
     main = main_model(run)
     fitted = model if model is not None and model.is_called(main) else None
-    checks = checks_of_run(run, main)
-    made, not_made = made_of_run(run, main)
+    judged = judge_run(run, main)
+    checks, (made, not_made) = checks_of(judged), codes_of(judged)
     if fitted is not None:
-        checks = in_order([*checks, *checks_of_model(fitted), _other_data(run, fitted)])
-        made = sorted({*made, *made_of_model(fitted)[0], "B18"})
+        of_model = judge_model(fitted)
+        checks = checks_of(judged, of_model, {"B18": _other_data(run, fitted)})
+        made = sorted({*made, *codes_of(of_model)[0], "B18"})
     shown, left = people_of_run(run, main, people)
     return Page(
         **about_run(run),
@@ -149,7 +141,7 @@ def _run_page(run: Results, model: FittedModel | None, people: str, title: str |
     )  # fmt: skip
 
 
-def _other_data(run: Results, model: FittedModel) -> Check | None:
+def _other_data(run: Results, model: FittedModel) -> list[str]:
     """Return the check that applies where the model was fitted on other columns than the study."""
     widths = {v["name"]: v["features"] for v in run.record.get("views", [])}
     seen = [
@@ -163,17 +155,17 @@ def _other_data(run: Results, model: FittedModel) -> Check | None:
         unknown = model.lacks(str(view), dict.fromkeys(part["feature"].astype(str)))
         if unknown:
             seen.append(f"{short(view)} (the model does not have {listed(distinct(unknown), 3)})")
-    return Check("B18", CARE, f"Views that differ: {listed(seen)}.") if seen else None
+    return [f"Views that differ: {listed(seen)}."] if seen else []
 
 
 def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
-    checks = checks_of_model(model)
+    judged = judge_model(model)
+    made, not_made = codes_of(judged)
     absent = "No people were passed with the model."
     if model.X is not None:
         text = f"{count(len(model.X), 'person', 'people')} were passed with the model."
-        checks = in_order([*checks, Check("B12", NOTE, text)])
+        judged["B12"] = [text]
         absent = "People are not listed for a model with several outcomes."
-    made, not_made = made_of_model(model)
     shown, left = people_of_model(model, people)
     inner = model.inner if model.inner is not None else model.estimator
     total = sum(model.n_features.values())
@@ -188,7 +180,7 @@ def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
         main=model.name,
         classes=model.classes,
         answer=answer_of_model(model),
-        checks=checks,
+        checks=checks_of(judged),
         made=made,
         not_made=not_made,
         tables=named(
@@ -248,7 +240,7 @@ def outcomes_page(
             f"{min(lacking)!r}. {AGAIN}"
         )
     main, n = main_model(run), count(len(run.outcomes), "outcome")
-    checks = checks_of_run(run, None)
+    checks = checks_of(judge_run(run, None))
     caption = f"{_heading(run)} of every outcome"
     make = partial(plots.OutcomesDisplay, _intervals(run), metric=_metric(run))
     plans = [Plan("outcomes", "outcomes", caption, make, wide=True)]
@@ -256,7 +248,7 @@ def outcomes_page(
     outcomes: list[OutcomeSection] = []
     for number, (name, one) in enumerate(run.outcomes.items(), 1):
         own = main if main in one.finished else main_model(one)
-        found = checks_of_run(one, own)
+        found = checks_of(judge_run(one, own))
         section = OutcomeSection(
             f"outcome-{number}",
             short(name, 80),

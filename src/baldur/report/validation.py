@@ -19,11 +19,7 @@ from baldur.evaluation.result_files import SUMMARY, VALIDATION_TABLES
 from baldur.evaluation.results import Results, read_tables
 from baldur.exceptions import InputError
 from baldur.report.answer import calibration_sentence, doubts_of, interval_of, prediction_of
-from baldur.report.checks import (
-    checks_of_run,
-    in_order,
-    made_of_run,
-)
+from baldur.report.checks import Judged, checks_of, codes_of, judge_run
 from baldur.report.formatting import (
     ENDS,
     Cell,
@@ -44,9 +40,7 @@ from baldur.report.page import Page
 from baldur.report.people import LEFT_OUT, check_people, people_of_run
 from baldur.report.pictures import validation_plans
 from baldur.report.sentences import (
-    CARE,
     PREDICTION,
-    SERIOUS,
     TRANSPORT,
     Check,
     Interval,
@@ -120,8 +114,11 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
     """Return the page of a validation."""
     check_people(people)
     main = run.record["models"][0]
-    made, not_made = _checks_made(run, main)
-    checks = in_order([*checks_of_run(run, main), *_drift_checks(run), _far_check(run)])
+    about = ("B01", "B02", "B05", "B08", "B14")
+    of_run, shifts = judge_run(run, main), _judge_shifts(run)
+    made, not_made = codes_of({c: of_run[c] for c in about if c in of_run} | shifts)
+    largest = run.table("shift_views").get("worst_shift", pd.Series(dtype=float)).abs().max()
+    checks = checks_of(of_run, shifts, serious={"B19"} if largest >= 5 * _FAR else set())
     shown, left = people_of_run(run, main, people)
     n = count(run.record["people"], "new person", "new people")
     return Page(
@@ -254,44 +251,28 @@ def _recalibration_table(run: Results) -> Table:
     return make_table("recalibration", caption, rows, columns, note)
 
 
-def _drift_checks(run: Results) -> list[Check]:
-    frame = run.table("shift_views")
+def _judge_shifts(run: Results) -> Judged:
+    """Make the checks of the new predictors: means that shifted, and values unlike training."""
+    frame, cells = run.table("shift_views"), run.table("shift_features")
     if "worst_shift" not in frame:
-        return []
+        return {"B19": None, "B21": None}
     far = frame[(frame["far"] > 0) & (frame["worst_shift"].abs() >= _FAR)]
-    if not len(far):
-        return []
-    seen = [
+    shifted = [
         f"{short(row['worst'])} in {short(row['view'])} ({number(row['worst_shift'], sign=True)} "
         "s.d.)"
         for row in far.to_dict("records")
     ]
-    level = SERIOUS if (far["worst_shift"].abs() >= 5 * _FAR).any() else CARE
-    return [Check("B19", level, f"Mean shifted from training: {listed(seen)}.")]
-
-
-def _far_check(run: Results) -> Check | None:
-    """Return the check on single values that training had nothing like."""
-    frame = run.table("shift_features")
+    values: list[str] = []
     ends = ["low_training", "high_training", "low_new", "high_new"]
-    if not {*ends} <= {*frame}:
-        return None
-    from baldur.evaluation.validation import far_values
+    if {*ends} <= {*cells}:
+        from baldur.evaluation.validation import far_values
 
-    numbers = frame[ends].apply(pd.to_numeric, errors="coerce")  # the file may be damaged
-    found = far_values(frame.assign(**numbers))
-    if not found:
-        return None
-    return Check("B21", CARE, f"{listed([short(text, 120) for text in found], 5)}.")
-
-
-def _checks_made(run: Results, main: str) -> tuple[list[str], list[str]]:
-    """Return the codes of the checks that a validation allows, and of those that it does not."""
-    made, not_made = made_of_run(run, main)
-    shifts = ["B19", "B21"]
-    (made if "worst_shift" in run.table("shift_views") else not_made).extend(shifts)
-    about = {"B01", "B02", "B05", "B08", "B14", *shifts}
-    return [c for c in made if c in about], [c for c in not_made if c in about]
+        numbers = cells[ends].apply(pd.to_numeric, errors="coerce")  # the file may be damaged
+        values = [short(text, 120) for text in far_values(cells.assign(**numbers))]
+    return {
+        "B19": [f"Mean shifted from training: {listed(shifted)}."] if shifted else [],
+        "B21": [f"{listed(values, 5)}."] if values else [],
+    }
 
 
 def _notes(run: Results, *, identified: bool) -> list[str]:

@@ -81,9 +81,9 @@ def markdown_of(page: Mapping[str, Any], generator: str) -> str:
 
 
 def _render(page: Mapping[str, Any], form: str, prose: Any, generator: str) -> str:
-    filters = {"prose": prose, "anchor": _anchor, "cell_text": _cell_text}
-    made = template("reproduction.j2", html="html" in form, **filters)
-    return str(made.render(page, form=form, generator=generator, style=asset("style.css")))
+    known = {"form": form, "prose": prose, "generator": generator, "anchor": _anchor}
+    made = template("reproduction.j2", html="html" in form)
+    return str(made.render(page, style=asset("style.css"), **known))
 
 
 def _one_line(text: Any) -> str:
@@ -92,10 +92,6 @@ def _one_line(text: Any) -> str:
 
 def _anchor(heading: str) -> str:
     return heading.lower().replace(" ", "-").replace("'", "").replace(",", "")
-
-
-def _cell_text(cell: Cell) -> str:
-    return f"{cell.text} ({cell.small})" if cell.small else cell.text
 
 
 def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> dict[str, Any]:

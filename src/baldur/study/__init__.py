@@ -3,8 +3,8 @@
 What comes in: ``study.toml``, which names samples, outcome, views, models and folds. `load_study`
 turns it into a typed `StudyConfig`, the one object with options that all functions below take.
 
-What goes out: `evaluate_study` reads the data (`read_study`), opens the comparison (`open_study`),
-looks for data that seem wrong (`check_study`), runs the comparison and writes the results folder.
+What goes out: `check_study` reads the data, makes models and folds, and looks for data that seem
+wrong; `evaluate_study` does the same, runs the comparison and writes the results folder.
 `fit_study` fits one model on all samples; `predict_study` and `validate_study` apply it to others.
 
 May import: `io`, `preparation`, `evaluation`, `saving` and what these import. `report` and `cli`

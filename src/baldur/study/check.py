@@ -16,9 +16,9 @@ from baldur.evaluation.design import Comparison
 from baldur.evaluation.preview import Preview, preview
 from baldur.exceptions import InputError
 from baldur.preparation.categories import feature_counts, level_columns
-from baldur.study.comparison import folds_problem
+from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import COVARIATES, StudyConfig
-from baldur.study.data import StudyData
+from baldur.study.data import StudyData, read_study
 from baldur.study.data_checks import (
     NEIGHBOURS,
     SENTINELS,
@@ -200,6 +200,8 @@ class StudyCheck:
     ----------
     data : StudyData
         The data of the study.
+    comparison : Comparison
+        Its models and folds, applied to the data.
     plan : Preview
         Folds, jobs and times.
     findings : list of Finding
@@ -209,6 +211,7 @@ class StudyCheck:
     """
 
     data: StudyData
+    comparison: Comparison
     plan: Preview
     findings: list[Finding] = field(default_factory=list)
     n_jobs: int = 1
@@ -233,24 +236,13 @@ class StudyCheck:
             raise config.problem(first.key, first.what, first.fix + rest)
 
 
-def check_study(
-    config: StudyConfig,
-    data: StudyData,
-    comparison: Comparison,
-    *,
-    n_jobs: int = 1,
-    trial: bool = True,
-) -> StudyCheck:
-    """Return the plan of a study, and look for suspicious data.
+def check_study(config: StudyConfig, *, n_jobs: int = 1, trial: bool = True) -> StudyCheck:
+    """Read the data of a study, plan its jobs, and look for suspicious data.
 
     Parameters
     ----------
     config : StudyConfig
         As `load_study` returns it.
-    data : StudyData
-        As `read_study` returns it.
-    comparison : Comparison
-        As `open_study` returns it.
     n_jobs : int, default=1
         Processes the time is estimated for.
     trial : bool, default=True
@@ -269,12 +261,9 @@ def check_study(
     --------
     >>> import tempfile
     >>> from baldur.study import check_study, load_study, simulate_study
-    >>> from baldur.study.comparison import open_study
-    >>> from baldur.study.data import read_study
     >>> folder = tempfile.TemporaryDirectory()
     >>> config = load_study(simulate_study("biofind", folder.name, scale=1e-5, models=["Dummy"]))
-    >>> data = read_study(config)
-    >>> for line in check_study(config, data, open_study(config, data), trial=False).lines():
+    >>> for line in check_study(config, trial=False).lines():
     ...     print(line)
     215 samples: 119 PD (positive), 96 control
       neuropsychological: 18 features
@@ -286,6 +275,8 @@ def check_study(
     1 model, 5 jobs, 5 fits
     >>> folder.cleanup()
     """
+    data = read_study(config)
+    comparison = open_study(config, data)
     try:
         parts = len(config.report.learning_curve or [])
         plan = preview(comparison, trial=trial, parts=parts)
@@ -298,7 +289,7 @@ def check_study(
         Finding(f"models.{model}", f"a trial fit failed: {reason.rstrip('.')}", "correct the model")
         for model, reason in plan.failures.items()
     ]
-    return StudyCheck(data, plan, findings, int(joblib.effective_n_jobs(n_jobs)))
+    return StudyCheck(data, comparison, plan, findings, int(joblib.effective_n_jobs(n_jobs)))
 
 
 def _absent_classes(y: np.ndarray, plan: Preview) -> list[Finding]:

@@ -22,9 +22,8 @@ from baldur.evaluation.results import Results
 from baldur.evaluation.run import tasks_of_shard
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
-from baldur.study.comparison import folds_problem, open_study
+from baldur.study.comparison import folds_problem
 from baldur.study.config import StudyConfig
-from baldur.study.data import read_study
 from baldur.study.results_folder import add_to_log, claim_folder, results_folder, write_results
 
 
@@ -95,11 +94,10 @@ def evaluate_study(
     if shard is not None:
         tasks_of_shard(shard)  # refuses what is not written like 3/20
     folder = results_folder(config, output)
-    data = read_study(config)
-    comparison = open_study(config, data)
     # Trial fits are made where the estimate of the time is shown, and not for a part of the jobs.
     trial = on_check is not None and shard is None
-    check = check_study(config, data, comparison, n_jobs=n_jobs, trial=trial)
+    check = check_study(config, n_jobs=n_jobs, trial=trial)
+    data, comparison = check.data, check.comparison
     if on_check is not None:
         on_check(check)
     if strict:

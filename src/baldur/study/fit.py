@@ -154,7 +154,7 @@ def predictions_of(
     estimator = model.estimator
     sure = not bare and hasattr(estimator, "predict_interval")
     columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
-    with _no_shift_warnings():
+    with warnings.catch_warnings(action="ignore", category=ShiftWarning):
         found = predict_rows(estimator, data, len(model.classes))
         if outcome is not None:
             one = one_label(found, model.outcomes.index(outcome))
@@ -178,13 +178,6 @@ def predictions_of(
             flags = estimator.preparation_.flag_samples(data, unknown)
             columns["flags"] = flags["flags"].to_numpy()
     return pd.DataFrame(columns)
-
-
-@contextmanager
-def _no_shift_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ShiftWarning)
-        yield
 
 
 @contextmanager
@@ -261,6 +254,6 @@ def summary_of(model: SavedModel) -> pd.DataFrame | None:
 
 def contributions_of(model: SavedModel, data: MultiView) -> pd.DataFrame:
     """Return what each feature contributes to each prediction, with the classes by name."""
-    with _no_shift_warnings():
+    with warnings.catch_warnings(action="ignore", category=ShiftWarning):
         explained = model.estimator.explain(data)
     return named_outputs(model.estimator, explained, model.classes)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import BaldurError
-from baldur.preparation import Preparation, SiteHarmoniser
+from baldur.preparation import CategoryEncoder, Preparation, SiteHarmoniser
 from baldur.preparation.categories import level_cells
 from baldur.preparation.new_samples import ALLELE_COLUMNS, UnknownLevel
 from baldur.saving import SavedModel
@@ -46,7 +46,9 @@ def read_new_samples(
 
     def fit_to_model(part: MultiView, view: str, missing: str) -> MultiView:
         """Return one view with the columns of the model, and remember unknown levels by sample."""
-        levels = [] if preparation is None else preparation.unknown_levels(part)
+        steps = [] if preparation is None else preparation.steps_
+        encoders = [step for step in steps if isinstance(step, CategoryEncoder)]
+        levels = [level for encoder in encoders for level in encoder.unknown_levels(part)]
         unknown.extend((str(part.sample_ids[level.row]), level) for level in levels)
         return _match_columns(model, config, part, view, levels, missing, notes)
 

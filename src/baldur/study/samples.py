@@ -74,8 +74,12 @@ def check_column(config: StudyConfig, key: str, column: str, table: pd.DataFrame
         )
 
 
-def check_outcome(config: StudyConfig, cells: pd.Series) -> None:
-    """Refuse an outcome that is not a number, or whose classes cannot be distinguished."""
+def check_outcomes(config: StudyConfig, table: pd.DataFrame) -> None:
+    """Refuse outcomes that are not numbers, or whose classes cannot be distinguished."""
+    if config.outcome.columns:
+        read_outcomes(config, table)
+        return
+    cells = table[config.outcome.column]
     if not config.classification:
         numbers = pd.to_numeric(cells, errors="coerce")
         if numbers.isna().any():
@@ -199,14 +203,6 @@ def read_outcomes(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
                 parts.append(pd.Series(yes_or_no(cells[name], name, label), name=name))
             values, names = read_label_matrix(pd.concat(parts, axis=1), len(cells))
     return pd.DataFrame(values, columns=names, index=table.index)
-
-
-def check_outcomes(config: StudyConfig, table: pd.DataFrame) -> None:
-    """Refuse outcomes that cannot be predicted: one column of classes or numbers, or several."""
-    if config.outcome.columns:
-        read_outcomes(config, table)
-    else:
-        check_outcome(config, table[config.outcome.column])
 
 
 def labels_by_outcome(config: StudyConfig, y: np.ndarray | pd.DataFrame) -> dict[str, np.ndarray]:
