@@ -177,9 +177,9 @@ class _Limited(Form):
         need(not self.finite or known.size == values.size, "expected finite numbers")
         wrong = {
             f"within {self.largest:g}": (np.abs(known) > self.largest).any(),
-            f"of at least {self.low}": self.low is not None and (values < self.low).any(),
-            f"of at most {high}": high is not None and (values > high).any(),
-            f"above {self.above}": self.above is not None and (values <= self.above).any(),
+            f"of at least {self.low or 0:g}": self.low is not None and (values < self.low).any(),
+            f"of at most {high or 0:g}": high is not None and (values > high).any(),
+            f"above {self.above or 0:g}": self.above is not None and (values <= self.above).any(),
         }
         for condition, is_wrong in wrong.items():
             need(not is_wrong, f"expected {noun} {condition}")
