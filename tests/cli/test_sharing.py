@@ -86,10 +86,10 @@ def test_a_failing_model_fails_in_every_way_alike(quick, tmp_path):
                      'estimator = "sklearn.svm.NuSVC"\nsettings = { nu = 0.99 }\n')  # fmt: skip
     loaded = load_study(study)
     one = evaluate_study(loaded, output=tmp_path / "one")
-    assert "bad" in one.result.failures
+    assert "bad" in one.run.failures
     with pytest.raises(UnfinishedError) as caught:
         evaluate_study(loaded, output=tmp_path / "out", shard="1/2")
-    assert caught.value.failures == one.result.failures
+    assert caught.value.failures == one.run.failures
     evaluate_study(loaded, output=tmp_path / "out", shard="2/2")
     assert results(tmp_path / "out") == results(tmp_path / "one")
 

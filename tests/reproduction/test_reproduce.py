@@ -89,7 +89,7 @@ def test_a_request_that_cannot_be_met_leaves_the_folder_free(files, tmp_path):
     given["samples"]["id"] = "PATNO"
     (tmp_path / "data" / MAP).write_text(tomli_w.dumps(given))
     done = reproduce("biofind", tmp_path / "a", data=tmp_path / "data", quick=True)
-    assert done.study.result.classes == ["Healthy", "Case"]
+    assert done.study.run.classes == ["Healthy", "Case"]
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +105,9 @@ def test_a_users_files_are_found_by_their_names(files, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / ".0123.part").write_bytes(b"{")  # of a run that was killed
     done = reproduce("biofind", tmp_path / "out", data=files, quick=True)
-    assert len(done.study.result.data) == 215
-    assert done.study.result.data.n_features["sleep"] == 19
-    assert done.study.result.classes == ["control", "PD"]
+    assert len(done.study.run.data) == 215
+    assert done.study.run.data.n_features["sleep"] == 19
+    assert done.study.run.classes == ["control", "PD"]
     text = done.markdown.read_text(encoding="utf-8")
     assert "The data are a user's own." in text
     assert "simulated" not in text

@@ -32,10 +32,10 @@ def test_variant_filters_of_a_study_are_learned_on_training_rows(tmp_path):
     found = read_study(load_study(file))
     assert [type(s).__name__ for s in found.preparation.steps] == ["VariantFilter"]
     done = evaluate_study(load_study(file))
-    assert done.result.failures == {}
+    assert done.run.failures == {}
     two = evaluate_study(load_study(file), output=tmp_path / "two", n_jobs=2)
     assert (two.folder / "table.csv").read_bytes() == (done.folder / "table.csv").read_bytes()
-    row = done.result.selection.query("view == 'genetic' and feature == '*'")
+    row = done.run.selection.query("view == 'genetic' and feature == '*'")
     counts = [int(k) for k in row["folds"].item().split(";")]
     print(f"variants kept per fold of {row['n_features'].item()}: {counts}")
     assert len(set(counts)) > 1
@@ -93,7 +93,7 @@ def test_categories_of_a_table_are_learned_on_training_rows(parts, tables, write
     found = read_study(load_study(write(parts, tables)))
     assert [type(s).__name__ for s in found.preparation.steps] == ["CategoryEncoder"]
     done = evaluate_study(load_study(write(parts, tables)))
-    assert done.result.failures == {}
-    rare = done.result.selection.query("model == 'Ridge logistic' and feature == 'group=z'")
+    assert done.run.failures == {}
+    rare = done.run.selection.query("model == 'Ridge logistic' and feature == 'group=z'")
     # The fold that tests the only sample of this level has not seen it.
     assert rare["frequency"].item() == pytest.approx(2 / 3)

@@ -74,10 +74,12 @@ def done(study, one_repeat, quick_intervals):
 
 
 def test_samples_without_one_of_the_outcomes_are_left_out(done):
-    assert isinstance(done.result, NestedResult)
-    assert len(done.result[NAMES[0]].data) == 57
-    assert any("1 sample has no 'diabetes'" in note for note in done.notes)
-    assert any("2 samples have no 'fall / fracture'" in note for note in done.notes)
+    assert isinstance(done.run, NestedResult)
+    assert len(done.run[NAMES[0]].data) == 57
+    assert any("1 sample has no 'diabetes'" in note for note in done.record["notes_on_data"])
+    assert any(
+        "2 samples have no 'fall / fracture'" in note for note in done.record["notes_on_data"]
+    )
 
 
 def test_the_folder_has_the_mean_on_top_and_a_folder_for_each(done):
@@ -94,12 +96,12 @@ def test_the_folder_has_the_mean_on_top_and_a_folder_for_each(done):
     assert "outcomes" in (done.folder / "README.txt").read_text()
     shown = OutcomesDisplay.from_result(done.folder)
     assert shown.outcomes == ["*", *NAMES]
-    pd.testing.assert_frame_equal(shown.table, OutcomesDisplay.from_result(done.result).table)
+    pd.testing.assert_frame_equal(shown.table, OutcomesDisplay.from_result(done.run).table)
     mean = ComparisonDisplay.from_result(done.folder, ["auc"]).table
     want = table.loc[table["outcome"] == "*", "auc_pooled"]
     np.testing.assert_allclose(mean["estimate"], want)
     with pytest.raises(InputError, match="several outcomes; give that of one"):
-        ComparisonDisplay.from_result(done.result)
+        ComparisonDisplay.from_result(done.run)
 
 
 def test_every_outcome_has_a_page_and_the_first_page_has_all(done, tmp_path):
@@ -115,7 +117,7 @@ def test_every_outcome_has_a_page_and_the_first_page_has_all(done, tmp_path):
     assert again.read_text() == text
     elsewhere = report_folder(done.folder, tmp_path / "page.html").read_text()
     assert "outcomes/diabetes/report.html" not in elsewhere
-    in_memory = done.result.report(tmp_path / "memory.html").read_text()
+    in_memory = done.run.report(tmp_path / "memory.html").read_text()
     assert "mean AUC over 2 outcomes" in in_memory
 
 
@@ -194,10 +196,10 @@ def test_a_model_is_validated_for_one_outcome(model, done, tmp_path):
         validate_study(model, config, development=done.folder)
     below = done.folder / "outcomes" / "fall_fracture"
     done = validate_study(model, config, development=below)
-    assert len(done.development)
-    assert set(done.predictions["label"]) == {"no", "yes"}
+    assert len(done.table("development"))
+    assert set(done.table("predictions")["label"]) == {"no", "yes"}
     direct, _ = predict_study(model, config)
-    np.testing.assert_allclose(done.predictions["p_yes"], direct[f"p_{NAMES[1]}"])
+    np.testing.assert_allclose(done.table("predictions")["p_yes"], direct[f"p_{NAMES[1]}"])
     assert report_folder(done.folder).is_file()
 
 

@@ -242,7 +242,7 @@ def test_results_of_formula_ids_are_no_formulas(parts, tables, write):
             for cell in line.split(","):
                 cell = cell.strip('"')
                 assert not cell.startswith(("=", "@", "+", "-")) or float(cell) is not None, cell
-    assert set(change.values()) <= set(done.result.predictions["sample"])
+    assert set(change.values()) <= set(done.run.predictions["sample"])
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def study(shared_data, tmp_path):
 
 
 def test_published_competitors_are_reproduced(study):
-    table = evaluate_study(study, n_jobs=2).result.table().set_index("model")
+    table = evaluate_study(study, n_jobs=2).run.table().set_index("model")
     lda, forest = table.loc["LDA", "auc"], table.loc["RF", "auc"]
     print(f"ad_csf, fixed split: LDA {lda:.4f} (published {LDA}), RF {forest:.4f} ({FOREST})")
     assert lda == pytest.approx(LDA, abs=5e-4)

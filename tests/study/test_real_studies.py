@@ -39,7 +39,7 @@ def test_five_models_on_ad_csf_take_less_than_two_minutes(shared_data, tmp_path)
     done = evaluate_study(load_study(study), n_jobs=2, on_check=lambda check: None)
     seconds = time.monotonic() - started
     print(f"{seconds:.0f} s")
-    assert done.result.failures == {}
+    assert done.run.failures == {}
     assert seconds < 120
 
 

@@ -81,7 +81,7 @@ def test_the_file_equals_the_call_from_python(plain, tables):
         X, tables["samples"]["diagnosis"].to_numpy(), positive="patient", outer=3, inner=3,
         random_state=3,
     )  # fmt: skip
-    pd.testing.assert_frame_equal(plain.result.table(), expected.table())
+    pd.testing.assert_frame_equal(plain.run.table(), expected.table())
 
 
 def test_the_resolved_study_runs_elsewhere_and_gives_the_same_table(plain, tmp_path):
@@ -112,7 +112,7 @@ def test_union_keeps_who_lacks_a_view_and_says_who_is_lost(parts, tables, write)
     found = read_study(load_study(write(parts, tables)))
     assert len(found.data) == 59
     assert found.data.present["brain"].sum() == 50
-    table = evaluate_study(load_study(write(parts, tables))).result.table()
+    table = evaluate_study(load_study(write(parts, tables))).run.table()
     assert table["failure"].tolist() == ["", ""]
 
 
@@ -123,17 +123,17 @@ def test_groups_sites_and_splits_come_from_columns(parts, tables, write):
     assert found.groups.tolist() == tables["samples"]["family"].tolist()
     done = evaluate_study(load_study(write(parts, tables)))
     family = dict(zip(tables["samples"]["sample"], tables["samples"]["family"], strict=True))
-    folds = done.result.predictions.assign(family=lambda f: f["sample"].map(family))
+    folds = done.run.predictions.assign(family=lambda f: f["sample"].map(family))
     assert (folds.groupby(["model", "family"])["fold"].nunique() == 1).all()
     del parts["samples"]["group"]
     parts["samples"]["site"] = "site"
-    assert evaluate_study(load_study(write(parts, tables))).result.table()["folds"].tolist() == [
+    assert evaluate_study(load_study(write(parts, tables))).run.table()["folds"].tolist() == [
         3,
         3,
     ]
     del parts["samples"]["site"]
     parts["samples"]["split"] = "split"
-    assert evaluate_study(load_study(write(parts, tables))).result.table()["folds"].tolist() == [
+    assert evaluate_study(load_study(write(parts, tables))).run.table()["folds"].tolist() == [
         1,
         1,
     ]
@@ -154,8 +154,8 @@ def test_covariates_are_included_or_regressed_out(parts, tables, write):
     learned = found.preparation.fit(found.data).covariates_
     assert learned.features == ["sex=m", "age", "site=oslo", "site=rome"]
     done = evaluate_study(load_study(write(parts, tables)))
-    assert done.result.failures == {}
-    assert set(done.result.selection["view"]) == {"blood", "brain"}
+    assert done.run.failures == {}
+    assert set(done.run.selection["view"]) == {"blood", "brain"}
 
 
 def test_regression_repeats_and_permutations(parts, tables, write):
@@ -165,8 +165,8 @@ def test_regression_repeats_and_permutations(parts, tables, write):
     parts["folds"] = {"outer": 3, "inner": 3, "repeats": 2}
     parts["report"] = {"permutations": 3, "metrics": ["r2", "rmse"]}
     done = evaluate_study(load_study(write(parts, tables)))
-    assert done.result.table()["r2"].item() > 0.8
-    assert done.result.table()["folds"].item() == 6
+    assert done.run.table()["r2"].item() > 0.8
+    assert done.run.table()["folds"].item() == 6
     assert (done.folder / "permutation.csv").is_file()
 
 
@@ -252,9 +252,9 @@ def test_subgroups_thresholds_and_prevalence_are_reported(parts, tables, write):
     assert (intervals["units"] == family.nunique()).all()
     pd.testing.assert_frame_equal(
         evaluate_predictions(
-            predictions, thresholds=[0.3, 0.6], prevalence=0.1, metrics=done.result.metrics
+            predictions, thresholds=[0.3, 0.6], prevalence=0.1, metrics=done.run.metrics
         ).decision,
-        done.result.evaluation(prevalence=0.1).decision,
+        done.run.evaluation(prevalence=0.1).decision,
     )
 
 
@@ -297,7 +297,7 @@ def test_wrong_report_settings_are_one_line(parts, tables, write, report, said):
 
 
 def test_the_table_shows_intervals_and_the_other_form_folds(plain):
-    table = plain.result.table().iloc[0]
+    table = plain.run.table().iloc[0]
     cell = f"{table['auc_pooled']:.2f} [{table['auc_low']:.2f}, {table['auc_high']:.2f}]"
     assert cell in (plain.folder / "table.txt").read_text()
     cell = f"{table['auc']:.2f} ± {table['auc_sd']:.2f}"
@@ -318,7 +318,7 @@ def test_a_learning_curve_reuses_finished_jobs(parts, tables, write):
     sizes = measured.groupby("model")["people"].apply(list).iloc[0]
     assert sizes == [20, 28, 40]
     full = measured[measured["people"] == 40].set_index("model")["estimate"]
-    table = done.result.table().set_index("model")["auc_pooled"]
+    table = done.run.table().set_index("model")["auc_pooled"]
     pd.testing.assert_series_equal(full, table[full.index], check_names=False)
     assert set(curve["kind"]) == {"measured"}
     assert before < {f.name for f in jobs.iterdir()}
@@ -331,7 +331,7 @@ def test_too_few_people_for_a_learning_curve_is_a_note(parts, tables, write):
     parts["report"] = {"learning_curve": [0.01, 0.5]}
     parts["models"] = parts["models"][:1]
     done = evaluate_study(load_study(write(parts, tables)))
-    assert any("no learning curve" in note for note in done.notes)
+    assert any("no learning curve" in note for note in done.record["notes_on_data"])
     assert not (done.folder / "learning_curve.csv").exists()
     assert (done.folder / "table.csv").exists()
 
@@ -345,6 +345,6 @@ def test_classes_that_look_like_formulas_come_back_from_the_files(parts, tables,
     predictions = pd.read_csv(done.folder / "predictions.csv", float_precision="round_trip")
     assert set(predictions["label"]) == {"'-x", "'+x"}
     again = evaluate_predictions(predictions)
-    pd.testing.assert_frame_equal(again.intervals, done.result.evaluation().intervals)
+    pd.testing.assert_frame_equal(again.intervals, done.run.evaluation().intervals)
     made = recompute_table(predictions, read(done.folder, "selection.csv"))
-    pd.testing.assert_frame_equal(made, done.result.table())
+    pd.testing.assert_frame_equal(made, done.run.table())

@@ -63,14 +63,14 @@ def test_the_fixed_split_of_a_study_is_reproduced_exactly(shared_data, tmp_path,
     if model["name"] == "BALDUR":
         saved = load(save(saved, tmp_path / "model"), study=True)
     done = validate_study(saved, load_study(test, predicting=True))
-    pd.testing.assert_frame_equal(done.predictions, own.result.predictions, check_exact=True)
-    scores = own.result.scores().drop(columns="features_percent")
-    pd.testing.assert_frame_equal(done.scores, scores, check_exact=True)
+    pd.testing.assert_frame_equal(done.table("predictions"), own.run.predictions, check_exact=True)
+    scores = own.run.scores().drop(columns="features_percent")
+    pd.testing.assert_frame_equal(done.table("scores"), scores, check_exact=True)
     for name in ("intervals.csv", "calibration.csv", "decision.csv", "thresholds.csv"):
         assert (done.folder / name).read_bytes() == (own.folder / name).read_bytes()
     # Drawn from the same cohort: near training, and little to correct.
-    assert (done.shift_views["mean_shift"] < 0.3).all()
-    assert set(done.recalibrated.parameters["version"]) == {"intercept", "intercept and slope"}
+    assert (done.table("shift_views")["mean_shift"] < 0.3).all()
+    assert set(done.table("recalibration")["version"]) == {"intercept", "intercept and slope"}
 
 
 @pytest.fixture(scope="module")
@@ -101,12 +101,12 @@ def test_differences_from_training_are_measured(parts, tables, write, tmp_path, 
     with pytest.raises(StudyError, match="does not have 1 of the model's 12 columns"):
         validate_study(fitted, cohort_of(parts, tables, write, tmp_path))
     done = validate_study(fitted, cohort_of(parts, tables, write, tmp_path), missing="impute")
-    views = done.shift_views.set_index("view")
+    views = done.table("shift_views").set_index("view")
     assert views.loc["brain", "worst"] == first
     assert views.loc["brain", "worst_shift"] == pytest.approx(3)
     assert views.loc["brain", ["far", "empty"]].tolist() == [2, 1]
     assert views.loc["blood", "absent"] == 0.25
-    features = done.shift_features.set_index("feature")
+    features = done.table("shift_features").set_index("feature")
     assert features.loc[second, "spread_ratio"] == pytest.approx(4)
     assert features.loc[first, "outside"] > 0.5
     assert features.loc[third, "missing"] == 1
@@ -235,14 +235,14 @@ def test_a_model_without_probabilities_or_classes(parts, tables, write, tmp_path
     ]
     model, _ = fit_study(load_study(write(parts, tables)))
     done = validate_study(model, cohort_of(parts, tables, write, tmp_path))
-    assert np.isfinite(done.scores["auc"]).all()
-    assert done.recalibrated_evaluation is None
+    assert np.isfinite(done.table("scores")["auc"]).all()
+    assert not len(done.table("recalibration"))
     assert "no probabilities" in (done.folder / "validation.txt").read_text()
     parts["outcome"] = {"column": "score", "task": "regression"}
     parts["models"] = [{"name": "ridge", "estimator": "sklearn.linear_model.Ridge"}]
     model, _ = fit_study(load_study(write(parts, tables)))
     done = validate_study(model, cohort_of(parts, tables, write, tmp_path), fresh=True)
-    assert done.scores.loc[0, "r2"] > 0.8
+    assert done.table("scores").loc[0, "r2"] > 0.8
 
 
 def test_the_command(parts, tables, write, tmp_path, saved):

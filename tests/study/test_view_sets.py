@@ -14,8 +14,8 @@ def test_rows_of_one_model_have_names_with_their_views(parts, tables, write):
     config = load_study(write(parts, tables))
     done = evaluate_study(config)
     names = ["Ridge logistic", "Ridge logistic (blood)", "Ridge logistic (brain)"]
-    assert done.result.table()["model"].tolist() == names
-    used = done.result.selection.groupby("model")["view"].unique().map(set).to_dict()
+    assert done.run.table()["model"].tolist() == names
+    used = done.run.selection.groupby("model")["view"].unique().map(set).to_dict()
     assert used == dict(zip(names, [{"blood", "brain"}, {"blood"}, {"brain"}], strict=True))
     # The study as resolved can be run again, and one of the rows can be fitted.
     assert load_study(done.folder / "study.toml", roots=[config.folder]).models[1].label == names[1]
@@ -45,7 +45,7 @@ def test_added_value_uses_thresholds_that_are_stated_and_not_chosen_ones(parts, 
     for stated in ({"sensitivities": [0.8], "prevalence": 0.3}, {"thresholds": [0.2]}):
         parts["report"] = {"baseline_views": ["blood"], **stated}
         done = evaluate_study(load_study(write(parts, tables)))
-        table = done.results.table("added_value")
+        table = done.table("added_value")
         found.append(sorted(table["threshold"].dropna().unique()))
     assert found == [[0.3, 0.5], [0.2]]
 
@@ -62,13 +62,12 @@ def test_the_log_and_the_record_say_why_there_is_no_added_value(parts, tables, w
     parts["models"] = [MODEL]
     parts["report"] = {"baseline_views": ["blood"]}
     done = evaluate_study(load_study(write(parts, tables)))
-    assert not len(done.results.table("added_value"))
+    assert not len(done.table("added_value"))
     why = (
         "There are no two view sets of 'Ridge logistic' to compare, because these models failed: "
         "'Ridge logistic (blood)', 'Ridge logistic (brain)'"
     )
-    assert done.results.record["added_value_missing"] == f"{why}."
-    assert done.notes[-1] == f"Added value: {why}"
+    assert done.record["added_value_missing"] == f"{why}."
     assert f"note: Added value: {why}\n" in (done.folder / "log.txt").read_text()
 
 

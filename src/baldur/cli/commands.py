@@ -123,7 +123,7 @@ def evaluate(
         )  # fmt: skip
         if report:
             _write_page(done, screen)
-    if done.results.record["failures"]:
+    if done.record["failures"]:
         raise typer.Exit(1)
 
 
@@ -162,7 +162,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
 
 
 def _run(config: Any, screen: Screen, **keywords: Any) -> Any:
-    """Run a study, show its table and return it as `EvaluatedStudy`."""
+    """Run a study, show its table and return its `Results`."""
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 
@@ -175,7 +175,7 @@ def _run(config: Any, screen: Screen, **keywords: Any) -> Any:
         for model, reason in error.failures.items():
             screen.result(f"{model} failed: {reason}")
         raise typer.Exit(1 if error.failures else 0) from None
-    screen.study(done.results)
+    screen.study(done)
     screen.result(f"Results: {done.folder}")
     return done
 
@@ -257,7 +257,7 @@ def demo(
     check_jobs(jobs)
     config = load_study(file)
     done = _run(config, screen, n_jobs=jobs)
-    if done.results.record["failures"]:
+    if done.record["failures"]:
         raise typer.Exit(1)
     with stoppable("The table is done."), screen.busy("Fitting BALDUR on all rows"):
         saved, _ = fit_study(config, "BALDUR", n_jobs=jobs)
@@ -318,10 +318,10 @@ def reproduce(
             n_jobs=jobs,
             progress=on_progress,
         )
-    screen.result(done.study.result.format("text", "folds"))
+    screen.result(done.study.run.format("text", "folds"))
     screen.result(f"Results: {done.study.folder}")
     screen.result(f"Page: {done.page} (Markdown: {done.markdown})")
-    if done.study.result.failures:
+    if done.study.run.failures:
         raise typer.Exit(1)
 
 
@@ -472,10 +472,12 @@ def validate(
     done = validate_study(
         saved, config, missing=missing, output=out, fresh=fresh, development=development
     )
-    screen.result((done.folder / "validation.txt").read_text(encoding="utf-8").rstrip())
-    screen.result(f"Results: {done.folder}")
+    folder = done.folder
+    assert folder is not None
+    screen.result((folder / "validation.txt").read_text(encoding="utf-8").rstrip())
+    screen.result(f"Results: {folder}")
     if report:
-        screen.report(lambda: report_folder(done.folder))
+        screen.report(lambda: report_folder(folder))
 
 
 def _check_missing(missing: str) -> None:

@@ -21,7 +21,6 @@ from baldur.study.results_folder import list_page
 if TYPE_CHECKING:
     from baldur.evaluation import NestedResult
     from baldur.saving import SavedModel
-    from baldur.study import EvaluatedStudy
 
 _MANIFEST = "manifest.json"
 
@@ -103,13 +102,13 @@ def _refuse_model(model: str | Path | None, place: Path, what: str) -> None:
 
 
 def report_study(
-    study: EvaluatedStudy, *, model: SavedModel | None = None, people: str = "hidden"
+    study: Results, *, model: SavedModel | None = None, people: str = "hidden"
 ) -> Path:
     """Write the page of a study into its results folder, from the tables in memory.
 
     Parameters
     ----------
-    study : EvaluatedStudy
+    study : Results
         As `evaluate_study` returns it.
     model : SavedModel, optional
         Fitted on all people; adds intervals, credible sets and the calculator.
@@ -134,9 +133,9 @@ def report_study(
     >>> folder.cleanup()
     """
     added = None if model is None else FittedModel.of_saved(model)
-    for results in (*study.results.outcomes.values(), study.results):
+    for results in (*study.outcomes.values(), study):
         assert results.folder is not None
-        fitted = added if results is study.results else None
+        fitted = added if results is study else None
         target = results.folder / REPORT
         page = _write(target, make_page, results, fitted, people=people, linked=True)
         list_page(results)

@@ -20,6 +20,7 @@ from baldur.datasets.simulation import CONSTRAINTS
 from baldur.evaluation import NestedResult, Progress
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.nested import fit_all_rows
+from baldur.evaluation.results import Results
 from baldur.exceptions import BaldurError, InputError
 from baldur.report import report_study
 from baldur.report.page import check_extra, made_with
@@ -34,7 +35,7 @@ from baldur.reproduction.protocol import (
     protocol_of,
     simulated_study,
 )
-from baldur.study import EvaluatedStudy, StudyCheck, evaluate_study
+from baldur.study import StudyCheck, evaluate_study
 from baldur.study.config import LARGEST_SEED
 
 SEED = Constraint(
@@ -54,15 +55,15 @@ class Reproduction:
     ----------
     page, markdown : Path
         The page as HTML and as Markdown.
-    study : EvaluatedStudy
-        The comparison and its results folder.
+    study : Results
+        The tables of the comparison, in its results folder.
     evidence : Evidence
         The figures that decided the claims.
     """
 
     page: Path
     markdown: Path
-    study: EvaluatedStudy
+    study: Results
     evidence: Evidence
 
 
@@ -192,9 +193,9 @@ def _claimed(
     return mine
 
 
-def _evidence(protocol: Protocol, done: EvaluatedStudy, simulated: Path | None) -> Evidence:
+def _evidence(protocol: Protocol, done: Results, simulated: Path | None) -> Evidence:
     """Return the figures of a run; of a simulated cohort with its truth."""
-    result = done.result
+    result = done.run
     if not isinstance(result, NestedResult):
         raise TypeError("the paper's studies have one outcome each")
     ran = PAPER in result.models and PAPER not in result.failures

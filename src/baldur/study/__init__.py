@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from baldur.study.check import StudyCheck, check_study
     from baldur.study.config import StudyConfig, study_schema
     from baldur.study.data import StudyData
-    from baldur.study.evaluate import EvaluatedStudy, evaluate_study
+    from baldur.study.evaluate import evaluate_study
     from baldur.study.examples import simulate_study
     from baldur.study.fit import fit_study, predict_study
     from baldur.study.toml_file import load_study
-    from baldur.study.validate import ValidatedStudy, validate_study
+    from baldur.study.validate import validate_study
 
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -31,20 +31,18 @@ __getattr__, __dir__ = lazy_names(
         "check": "StudyCheck check_study",
         "config": "StudyConfig study_schema",
         "data": "StudyData",
-        "evaluate": "EvaluatedStudy evaluate_study",
+        "evaluate": "evaluate_study",
         "examples": "simulate_study",
         "fit": "fit_study predict_study",
         "toml_file": "load_study",
-        "validate": "ValidatedStudy validate_study",
+        "validate": "validate_study",
     },
 )
 
 __all__ = [
-    "EvaluatedStudy",
     "StudyCheck",
     "StudyConfig",
     "StudyData",
-    "ValidatedStudy",
     "check_study",
     "evaluate_study",
     "fit_study",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import sklearn
 
 import baldur
-from baldur.evaluation import NestedResult, Progress
+from baldur.evaluation import Progress
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.nested import run_comparison, run_learning_curve
 from baldur.evaluation.result_files import JOBS, RESULT_FILES
@@ -25,16 +24,6 @@ from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem
 from baldur.study.config import StudyConfig
 from baldur.study.results_folder import add_to_log, claim_folder, results_folder, write_results
-
-
-@dataclass
-class EvaluatedStudy:
-    """A finished study: its result, its folder, the tables of that folder, and notes."""
-
-    result: NestedResult
-    folder: Path
-    results: Results
-    notes: list[str] = field(default_factory=list)
 
 
 def evaluate_study(
@@ -48,7 +37,7 @@ def evaluate_study(
     progress: Callable[[Progress], None] | None = None,
     strict: bool = False,
     on_check: Callable[[StudyCheck], None] | None = None,
-) -> EvaluatedStudy:
+) -> Results:
     """Run the nested cross-validation a study describes and write the results.
 
     Finished jobs are kept in the output folder; the same call after an interruption continues.
@@ -77,7 +66,9 @@ def evaluate_study(
 
     Returns
     -------
-    EvaluatedStudy
+    Results
+        The tables of the study by name (`table`), its `record`, `folder` and, as `run`, the
+        `NestedResult` that they are computed from.
 
     Examples
     --------
@@ -160,9 +151,7 @@ def evaluate_study(
         "left_out": data.left_out,
     }
     results = write_results(result, folder, config, data.subgroups, learned, findings)
-    missing = result.added_value_missing
-    if missing:
-        data.notes.append(f"Added value: {missing.rstrip('.')}")
-        log(f"note: {data.notes[-1]}")
+    if missing := result.added_value_missing:
+        log(f"note: Added value: {missing.rstrip('.')}")
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")
-    return EvaluatedStudy(result, folder, results, data.notes)
+    return results

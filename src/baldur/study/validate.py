@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from baldur.core.atomic_io import replace_files
 from baldur.core.escape import csv_text, one_line
 from baldur.core.threads import one_thread
 from baldur.evaluation import METRICS
-from baldur.evaluation.clinical import Evaluation, evaluate_predictions
+from baldur.evaluation.clinical import evaluate_predictions
 from baldur.evaluation.clinical.metric_intervals import ALL
 from baldur.evaluation.design import yes_or_no
 from baldur.evaluation.formatting import fixed
@@ -28,7 +27,8 @@ from baldur.evaluation.result_files import (
     VALIDATION_FILES,
     read_result_table,
 )
-from baldur.evaluation.validation import Recalibrated, predictor_shift, recalibrate
+from baldur.evaluation.results import Results
+from baldur.evaluation.validation import predictor_shift, recalibrate
 from baldur.exceptions import InputError
 from baldur.io.schema import nearest
 from baldur.saving import SavedModel
@@ -53,63 +53,24 @@ _MEASURES = {
 """Names of measures of calibration on the screen."""
 
 
-@dataclass
-class ValidatedStudy:
-    """Results of a model on a new cohort.
-
-    Attributes
-    ----------
-    predictions : DataFrame
-        As a study writes them, of the frozen model.
-    scores : DataFrame
-        Every metric on all rows.
-    evaluation : Evaluation
-        Intervals, calibration, usefulness and subgroups.
-    shift_views, shift_features : DataFrame
-        How the predictors differ from training; no rows where the model does not remember them.
-    recalibrated : Recalibrated
-        Parameters and predictions of recalibrated versions.
-    recalibrated_evaluation : Evaluation or None
-    folder : Path
-    notes : list of str
-    development : DataFrame
-        metric, estimate, low, high of the model in its development study; no rows where that is
-        not known.
-    title : str
-        Of the study file.
-    """
-
-    predictions: pd.DataFrame
-    scores: pd.DataFrame
-    evaluation: Evaluation
-    shift_views: pd.DataFrame
-    shift_features: pd.DataFrame
-    recalibrated: Recalibrated
-    recalibrated_evaluation: Evaluation | None
-    folder: Path
-    notes: list[str] = field(default_factory=list)
-    development: pd.DataFrame = field(default_factory=pd.DataFrame)
-    title: str = ""
-
-
-def summary(done: ValidatedStudy, model: SavedModel) -> str:
-    """Return the main results as lines of text."""
-    name = done.predictions["model"].iloc[0]
-    lines = [f"{TITLE}{one_line(done.title)}", ""] if done.title else []
-    development = {row["metric"]: row for _, row in done.development.iterrows()}
+def summary(done: Results, model: SavedModel, left_out: Sequence[tuple[str, str]]) -> str:
+    """Return the main results as lines of text, with the versions that were left out and why."""
+    name = done.table("predictions")["model"].iloc[0]
+    lines = [f"{TITLE}{one_line(done.record['title'])}", ""] if done.record["title"] else []
+    development = {row["metric"]: row for _, row in done.table("development").iterrows()}
     lines += [
         f"{name}, trained on {model.details.get('samples')} samples, unchanged, on "
-        f"{counted(len(done.predictions), 'new one')}.",
+        f"{counted(len(done.table('predictions')), 'new one')}.",
         "",
         "Figures with 95 % intervals:",
-        *_figures(done.evaluation, name, development),
+        *_figures(done.of_model("intervals", name), development),
     ]
-    if len(done.evaluation.calibration):
+    if len(done.table("calibration")):
         lines += ["", "Calibration (intercept 0 and slope 1 are right):"]
-        lines += _calibration(done.evaluation.calibration, development)
-    if len(done.shift_views):
+        lines += _calibration(done.table("calibration"), development)
+    if len(done.table("shift_views")):
         lines += ["", "Predictors against training (shift in training s.d.):"]
-        for _, row in done.shift_views.iterrows():
+        for _, row in done.table("shift_views").iterrows():
             worst = (
                 f"worst {row['worst']}, {fixed(row['worst_shift'], sign=True)}"
                 if row["worst"]
@@ -121,33 +82,33 @@ def summary(done: ValidatedStudy, model: SavedModel) -> str:
                 f"{row['far']} of {row['features']} columns far ({worst}), "
                 f"{row['absent']:.0%} of samples without it"
             )
-    if done.recalibrated_evaluation is not None:
+    if len(done.table("recalibration")):
         lines += ["", "Recalibrated on this cohort (cross-validated; a different model):"]
-        for _, row in done.recalibrated.parameters.iterrows():
+        for _, row in done.table("recalibration").iterrows():
             lines.append(
                 f"  {row['version']}: log odds = {fixed(row['intercept'], 3)} + "
                 f"{fixed(row['slope'], 3)} x "
                 "log odds of the model"
             )
             version = f"{name} (recalibrated: {row['version']})"
-            lines += [f"  {line}" for line in _figures(done.recalibrated_evaluation, version, {})]
-    lines += [
-        f"Not recalibrated ({version}): {why}." for version, why in done.recalibrated.left_out
-    ]
-    if done.notes:
-        lines += ["", *(f"Note: {note}." for note in done.notes)]
+            figures = _figures(done.of_model(f"{RECALIBRATED}intervals", version), {})
+            lines += [f"  {line}" for line in figures]
+    lines += [f"Not recalibrated ({version}): {why}." for version, why in left_out]
+    if done.record["notes_on_data"]:
+        lines += ["", *(f"Note: {note}." for note in done.record["notes_on_data"])]
     return "\n".join(lines) + "\n"
 
 
-def _figures(evaluation: Evaluation, name: str, development: Mapping[str, pd.Series]) -> list[str]:
-    frame = evaluation.intervals
-    frame = frame[frame["model"] == name]
-    if "site" in frame:
-        frame = frame[frame["site"] == ALL]
+def _figures(intervals: pd.DataFrame, development: Mapping[str, pd.Series]) -> list[str]:
     return [
         f"  {METRICS[row['metric']].heading}: {_interval(row, development.get(row['metric']))}"
-        for _, row in frame.iterrows()
+        for _, row in _all_sites(intervals).iterrows()
     ]
+
+
+def _all_sites(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a table that are about the samples of all sites together."""
+    return frame[frame["site"] == ALL] if "site" in frame else frame
 
 
 def _calibration(frame: pd.DataFrame, development: Mapping[str, pd.Series]) -> list[str]:
@@ -184,7 +145,7 @@ def validate_study(
     output: str | Path | None = None,
     fresh: bool = False,
     development: str | Path | None = None,
-) -> ValidatedStudy:
+) -> Results:
     """Apply a frozen model to the cohort of a study file and write the results.
 
     Nothing of the model is changed. Recalibrated versions are reported beside it, in files of their
@@ -207,7 +168,12 @@ def validate_study(
 
     Returns
     -------
-    ValidatedStudy
+    Results
+        The written tables by name, each by the name of its file without ending: predictions and
+        scores of the frozen model, intervals, calibration, usefulness and subgroups, shift_views
+        and shift_features (how the predictors differ from training), development (the model in its
+        development study), recalibration and recalibrated_*. A table that was not written has no
+        rows. `record` has the title and the notes.
 
     Examples
     --------
@@ -218,7 +184,7 @@ def validate_study(
     >>> new = simulate_study("biofind", f"{folder.name}/new", scale=1e-5, seed=1)
     >>> model, _ = fit_study(load_study(old))
     >>> done = validate_study(model, load_study(new, predicting=True))
-    >>> len(done.predictions), sorted(path.name for path in done.folder.glob("sh*.csv"))
+    >>> len(done.table("predictions")), sorted(path.name for path in done.folder.glob("sh*.csv"))
     (215, ['shift_features.csv', 'shift_views.csv'])
     >>> folder.cleanup()
     """
@@ -238,46 +204,31 @@ def validate_study(
     claim_folder(config, folder, VALIDATION_FILES, fresh=fresh)
     classes = _classes(model)
     metrics = config.report.metrics or default_metrics(bool(classes))
-    keywords: dict[str, Any] = {"classes": classes, "metrics": metrics}
-    keywords |= config.report.clinical_options()
+    options: dict[str, Any] = {"classes": classes, "metrics": metrics}
+    options |= config.report.clinical_options()
     if config.report.subgroups:
         subgroups = new.table[config.report.subgroups]
-        keywords["subgroups"] = subgroups.set_axis(new.data.sample_ids.astype(str))
+        options["subgroups"] = subgroups.set_axis(new.data.sample_ids.astype(str))
     with one_thread():
         with shift_in_notes(notes):
             predictions = _predictions(model, config, new, labels)
-        evaluation = evaluate_predictions(predictions, **keywords)
-        views, features = pd.DataFrame(), pd.DataFrame()
+        tables = _judged(predictions, options)
+        if len(before):
+            tables["development"] = before
         if model.training:
-            views, features = predictor_shift(model.training, new.data, features_used(model))
+            shifts = predictor_shift(model.training, new.data, features_used(model))
+            tables["shift_views"], tables["shift_features"] = shifts
         else:
             notes.append("the model does not remember its training predictors; fit it again")
         better = recalibrate(predictions, classes)
-        again = (
-            evaluate_predictions(better.predictions, **keywords)
-            if len(better.predictions)
-            else None
-        )
-    scores = fold_scores(predictions, metrics, classes)
-    done = ValidatedStudy(
-        predictions, scores, evaluation, views, features, better, again, folder, notes, before,
-        config.title,
-    )  # fmt: skip
-    frames = {"predictions.csv": predictions, "scores.csv": scores, **evaluation.frames()}
-    if len(before):
-        frames["development.csv"] = before
-    if len(views):
-        frames |= {"shift_views.csv": views, "shift_features.csv": features}
-    if again is not None:
-        frames["recalibration.csv"] = better.parameters
-        recalibrated = {
-            "predictions.csv": better.predictions,
-            "scores.csv": fold_scores(better.predictions, metrics, classes),
-            **again.frames(),
-        }
-        frames |= {f"{RECALIBRATED}{name}": frame for name, frame in recalibrated.items()}
-    contents = {name: csv_text(frame).encode() for name, frame in frames.items()}
-    contents[SUMMARY] = summary(done, model).encode()
+        if len(better.predictions):
+            tables["recalibration"] = better.parameters
+            again = _judged(better.predictions, options)
+            tables |= {f"{RECALIBRATED}{name}": table for name, table in again.items()}
+    record = {"title": config.title, "classes": classes, "models": [name], "notes_on_data": notes}
+    done = Results(folder=folder, tables=tables, record=record)
+    contents = {f"{name}.csv": csv_text(table).encode() for name, table in tables.items()}
+    contents[SUMMARY] = summary(done, model, better.left_out).encode()
     replace_files(folder, contents, VALIDATION_FILES)
     add_to_log(
         folder,
@@ -286,6 +237,16 @@ def validate_study(
     for note in notes:
         add_to_log(folder, f"note: {note}")
     return done
+
+
+def _judged(predictions: pd.DataFrame, options: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+    """Return predictions, their scores, and the tables about them that have rows, by name."""
+    evaluation = vars(evaluate_predictions(predictions, **options))
+    return {
+        "predictions": predictions,
+        "scores": fold_scores(predictions, options["metrics"], options["classes"]),
+        **{name: table for name, table in evaluation.items() if len(table)},
+    }
 
 
 def _development(folder: str | Path, model: str) -> pd.DataFrame:
@@ -300,9 +261,7 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
                 f"{folder} has the results of several outcomes. Give the folder of one, below "
                 f"{Path(folder) / OUTCOMES}."
             )
-        frame = frame[frame["model"] == model]
-        if "site" in frame:
-            frame = frame[frame["site"] == ALL]
+        frame = _all_sites(frame[frame["model"] == model])
         if table == "calibration" and frame["class"].nunique() > 1:
             continue  # one line for each class; the comparison is of the whole
         parts.append(frame[[column, "estimate", "low", "high"]].set_axis(_DEVELOPMENT, axis=1))

@@ -78,7 +78,7 @@ def view(path, options):
 def study(path, options):
     from baldur.study import evaluate_study, load_study
 
-    return repr(evaluate_study(load_study(path), fresh=True).result)
+    return repr(evaluate_study(load_study(path), fresh=True).run)
 
 
 def model(path, options):
