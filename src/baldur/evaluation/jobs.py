@@ -300,6 +300,7 @@ class OuterFit:
     proba: np.ndarray | None = None
     margin: np.ndarray | None = None
     scaled: bool = False
+    no_signal: bool = False  # Whether the model found no evidence of signal on held-out data
     selected: dict[str, SelectedFeatures] = field(default_factory=dict)
     harmonisation: list[dict[str, Any]] = field(default_factory=list)
     few: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)
@@ -318,6 +319,7 @@ class OuterFit:
             proba=arrays.get("proba"),
             margin=arrays.get("margin"),
             scaled=bool(outcome.facts.get("platt", False)),
+            no_signal=bool(outcome.facts.get("no_signal", False)),
             selected={
                 view: SelectedFeatures(
                     arrays[f"index{i}"],

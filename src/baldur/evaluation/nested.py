@@ -149,8 +149,8 @@ def run_comparison(
     """Run the nested cross-validation of a comparison with one or several outcomes."""
     if shard is not None and store is None:
         raise InputError("shard needs store, the folder that all shards share.")
-    jobs = run_jobs(comparison, _runner(n_jobs, client), JobStore(store), shard, progress)
-    return NestedResult(comparison, jobs)
+    runner = _runner(n_jobs, client)
+    return NestedResult(comparison, run_jobs(comparison, runner, JobStore(store), shard, progress))
 
 
 def fit_all_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
@@ -30,13 +31,14 @@ from baldur.evaluation.metric_table import (
     prediction_notes,
 )
 from baldur.evaluation.metrics import AVERAGE
+from baldur.evaluation.models import Model
 from baldur.evaluation.predictions import (
     few_features_frame,
     few_names_frame,
     participants_frame,
     predictions_frame,
 )
-from baldur.evaluation.run import JobResults, merge_outcomes
+from baldur.evaluation.run import FinishedTask
 from baldur.evaluation.selected_features import (
     Stability,
     selection_frame,
@@ -52,6 +54,7 @@ from baldur.preparation.site_effects import COLUMNS
 ONE_AT_A_TIME = "fitted to one outcome at a time, with settings selected for each"
 """Note of models that cannot be fitted to a label matrix."""
 
+_MOST_NOTES = 10
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -92,8 +95,8 @@ class NestedResult:
     ----------
     comparison : Comparison
         What was compared: models, data, folds and metrics.
-    jobs : list of JobResults
-        What the jobs gave for each outcome.
+    jobs : list of FinishedTask
+        Results of the jobs of every model on every outer fold.
     results : dict of str to NestedResult
         Result of every outcome; empty for a single one.
     fits : dict of str to list
@@ -141,18 +144,86 @@ class NestedResult:
     ['model', 'repeat', 'fold', 'sample', 'label', 'predicted', 'p_0', 'p_1']
     """
 
-    def __init__(self, comparison: Comparison, jobs: Sequence[JobResults]) -> None:
+    def __init__(
+        self, comparison: Comparison, jobs: Sequence[FinishedTask], column: int = ALL
+    ) -> None:
         self.comparison, self.jobs = comparison, list(jobs)
-        self.results = {
-            name: NestedResult(comparison.one_outcome(j), jobs[j : j + 1])
-            for j, name in enumerate(comparison.outcomes)
-        }
-        merged = merge_outcomes(comparison, self.jobs) if self.results else self.jobs[0]
-        self.fits, self.failures, self.notes = merged.fits, merged.failures, merged.notes
-        self.permuted, self.no_signal = merged.permuted, merged.no_signal
         self.classes, self.data, self.truth = comparison.classes, comparison.data, comparison.y
         self.n_features = comparison.n_features
         self.groups, self.sites = comparison.plan.groups, comparison.plan.sites
+        self.results = {
+            name: NestedResult(comparison.one_outcome(j), jobs, j)
+            for j, name in enumerate(comparison.outcomes)
+        }
+        self.fits: dict[str, list[OuterFit]] = {}
+        self.failures: dict[str, str] = {}
+        self.notes: dict[str, list[str]] = {}
+        self.permuted: dict[str, list[float]] = {}
+        self.no_signal: dict[str, int] = {}
+        for model in comparison.models:
+            if self.results:
+                self._merge_outcomes(model)
+            else:
+                mine = [f for f in jobs if f.task.model.name == model.name]
+                self._add(model.name, [f for f in mine if f.task.outcome in (ALL, column)], column)
+
+    def _add(self, model: str, finished: Sequence[FinishedTask], column: int) -> None:
+        """Add the results of a model for one outcome, a column of the label matrix or `ALL`."""
+        notes = [text for f in finished for o in f.tried for text in o.facts.get("warnings", [])]
+        errors = [
+            o.facts["error"] for f in finished if f.task.searched for o in f.tried if o.failed
+        ]
+        notes += [f"a setting failed and was passed over: {error}" for error in errors]
+        self.fits[model], permuted = [], defaultdict(list)
+        for f in finished:
+            if f.error:
+                self.failures.setdefault(model, f.error)
+            if f.job is None or f.outcome is None:
+                continue
+            notes += f.outcome.facts.get("warnings", [])
+            if f.error:
+                continue
+            fit = OuterFit.from_outcome(f.job, f.outcome)
+            if f.task.y.ndim == 2:
+                fit = fit.one_outcome(column)
+            if f.task.permutation:
+                labels = f.task.labels
+                truth = labels if labels.ndim == 1 else labels[:, column]
+                value = fit.score(self.select_by, truth, self.comparison.n_classes)
+                permuted[f.task.permutation].append(value)
+            else:
+                self.fits[model].append(fit)
+        self.permuted[model] = [float(np.nanmean(permuted[b])) for b in sorted(permuted)]
+        self.notes[model] = list(dict.fromkeys(notes))[:_MOST_NOTES]
+        no_signal = sum(fit.no_signal for fit in self.fits[model])
+        if no_signal:
+            self.no_signal[model] = no_signal
+            self.notes[model].append(
+                f"no evidence of signal on held-out data in {no_signal} of "
+                f"{len(self.fits[model])} folds; do not interpret the features selected in these "
+                "folds"
+            )
+
+    def _merge_outcomes(self, model: Model) -> None:
+        """Add the results of a model for all outcomes; one that failed for any has no mean.
+
+        A fit to the whole label matrix is listed once, as of one outcome.
+        """
+        name, each = model.name, list(self.results.values())
+        failed = [
+            (k, one.failures[name]) for k, one in self.results.items() if name in one.failures
+        ]
+        parts = each[: len(outcomes_of(self.comparison, model))]
+        self.fits[name] = [fit for one in parts for fit in one.fits[name]]
+        notes = dict.fromkeys(text for one in each for text in one.notes[name])
+        self.notes[name] = list(notes)[:_MOST_NOTES]
+        no_signal = max(one.no_signal.get(name, 0) for one in each)
+        if no_signal:
+            self.no_signal[name] = no_signal
+        if failed:
+            self.failures[name] = ": ".join(failed[0])
+        else:
+            self.permuted[name] = np.mean([one.permuted[name] for one in each], axis=0).tolist()
 
     def __getitem__(self, outcome: str) -> NestedResult:
         if outcome not in self.results:

@@ -1,4 +1,4 @@
-"""run_jobs: the jobs of a comparison, and their results gathered by model and fold.
+"""run_jobs: the jobs of a comparison, and their results by model and fold.
 
 Models are run in the order listed, or together where workers outnumber their folds. The jobs of a
 model come in two rounds: the first scores every setting on the inner folds, the second fits the
@@ -16,7 +16,7 @@ import re
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -31,13 +31,10 @@ from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.job_store import Fingerprint, JobStore, Outcome, job_key, libraries
 from baldur.evaluation.jobs import (
-    ALL,
     Job,
-    OuterFit,
     Split,
     Task,
     fold_tasks,
-    outcomes_of,
     run_job,
     seed_of,
     whole_sample,
@@ -210,14 +207,29 @@ class Progress:
 FORM = 3
 """Part of every key; raised whenever jobs store something else."""
 
-_MOST_NOTES = 10
-
 # Scores that differ by rounding are ties: sums over rows in another order differ by about this.
 _TIE_DIGITS = 10
 
 
-TaskJobs = tuple[Task, list[Job], Job | None]
-"""A task, its first jobs, and the job that predicts its test rows unless every setting failed."""
+@dataclass(frozen=True)
+class FinishedTask:
+    """A task with the outcomes of its settings and of the fit of the selected one."""
+
+    task: Task
+    tried: list[Outcome]  # Of every setting; where there is only one, of its fit
+    job: Job | None  # The fit; None where every setting failed, on this fold or another
+    outcome: Outcome | None
+
+    @property
+    def error(self) -> str:
+        """Why the model has no fit on this fold; "" where it has one."""
+        if self.task.searched and all(outcome.failed for outcome in self.tried):
+            return _every_setting_failed(self.tried)
+        return "" if self.outcome is None else str(self.outcome.facts.get("error", ""))
+
+
+def _every_setting_failed(tried: Sequence[Outcome]) -> str:
+    return f"every setting failed: {tried[0].facts['error']}"
 
 
 def run_jobs(
@@ -226,8 +238,8 @@ def run_jobs(
     store: JobStore,
     shard: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-) -> list[JobResults]:
-    """Run the jobs of a comparison that the store does not have, and gather them by outcome."""
+) -> list[FinishedTask]:
+    """Run the jobs of a comparison that the store does not have, and return the results of all."""
     run = _Run(comparison, runner, store, on_progress)
     tasks = fold_tasks(comparison)
     # All settings of one model on one fold stay together with the fit that needs the best of them,
@@ -236,17 +248,16 @@ def run_jobs(
     with share_data(comparison.data) as shared:
         done = run.run(tasks if shard is None else tasks[tasks_of_shard(shard)], shared)
     if shard is None:
-        return gather(comparison, done, run.outcomes)
+        return done
     try:
-        return gather(comparison, run.run(tasks, None), run.outcomes)
+        return run.run(tasks, None)
     except UnfinishedError as error:
-        each = gather(comparison, done, run.outcomes)
         raise UnfinishedError(
             f"Shard {shard} is done; at least {error.missing} jobs of other shards are not "
             "finished. The last shard to end writes the results; the same command without --shard "
             "runs the jobs that are left.",
             error.missing,
-            {name: why for results in each for name, why in results.failures.items()},
+            {finished.task.model.name: finished.error for finished in done if finished.error},
         ) from None
 
 
@@ -303,7 +314,7 @@ class _Run:
         sets = {model.views for model in comparison.models}
         self._measured = {views: rows_with_views(comparison.data, views) for views in sets}
 
-    def run(self, tasks: Sequence[Task], shared: SharedData | None) -> list[TaskJobs]:
+    def run(self, tasks: Sequence[Task], shared: SharedData | None) -> list[FinishedTask]:
         """Select settings and fit them; without data, take all results from the store."""
         self.progress = Progress(n_jobs=self.runner.n_jobs, inner=self.comparison.plan.inner)
         for task in tasks:
@@ -315,14 +326,17 @@ class _Run:
         ahead = [self.first_jobs(part[0])[0] for part in parts]
         if any(len(part) < self.runner.n_jobs for part in parts):
             parts = [list(tasks)]
-        done: list[TaskJobs] = []
+        done: list[FinishedTask] = []
         for part in parts:
             first = [self.first_jobs(task) for task in part]
             self.do([*ahead, *(job for jobs in first for job in jobs)], shared)
             ahead = []
             final = self._final_jobs(part, first)
             self.do([job for job in final if job is not None], shared)
-            done += zip(part, first, final, strict=True)
+            for task, jobs, job in zip(part, first, final, strict=True):
+                tried = [self.outcomes[job.key] for job in jobs]
+                outcome = None if job is None else self.outcomes[job.key]
+                done.append(FinishedTask(task, tried, job, outcome))
         return done
 
     def _final_jobs(self, tasks: list[Task], first: list[list[Job]]) -> list[Job | None]:
@@ -450,105 +464,3 @@ class _Run:
     def _tell(self) -> None:
         if self.on_progress is not None:
             self.on_progress(self.progress)
-
-
-# -- results -----------------------------------------------------------------------------------
-
-
-@dataclass
-class JobResults:
-    """Results of the jobs of a comparison, by model and outer fold."""
-
-    fits: dict[str, list[OuterFit]] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)  # Models without results, and why
-    notes: dict[str, list[str]] = field(default_factory=dict)
-    permuted: dict[str, list[float]] = field(default_factory=dict)
-    no_signal: dict[str, int] = field(default_factory=dict)
-
-
-def gather(
-    comparison: Comparison, done: Sequence[TaskJobs], outcomes: Mapping[str, Outcome]
-) -> list[JobResults]:
-    """Return the results of every outcome, from those of its jobs."""
-    columns = range(len(comparison.outcomes)) or [ALL]
-    return [_gather_one(comparison, column, done, outcomes) for column in columns]
-
-
-def _gather_one(
-    comparison: Comparison,
-    column: int,
-    done: Sequence[TaskJobs],
-    outcomes: Mapping[str, Outcome],
-) -> JobResults:
-    """Return the results of one outcome, which is a column of the label matrix or `ALL`."""
-    results = JobResults()
-    for name in (model.name for model in comparison.models):
-        part = [
-            jobs for jobs in done if jobs[0].model.name == name and jobs[0].outcome in (ALL, column)
-        ]
-        first = [[outcomes[job.key] for job in jobs] for _, jobs, _ in part]
-        final = [(job, outcomes[job.key]) for _, _, job in part if job is not None]
-        notes = [text for tried in first for o in tried for text in o.facts.get("warnings", [])]
-        for task, tried in zip((task for task, _, _ in part), first, strict=True):
-            if not task.searched:
-                continue
-            errors = [outcome.facts["error"] for outcome in tried if outcome.failed]
-            notes += [f"a setting failed and was passed over: {error}" for error in errors]
-            if len(errors) == len(tried):
-                results.failures.setdefault(name, _every_setting_failed(tried))
-        notes += [text for _, outcome in final for text in outcome.facts.get("warnings", [])]
-        fits: list[OuterFit] = []
-        no_signal, permuted = 0, defaultdict(list)
-        for job, outcome in final:
-            if outcome.failed:
-                results.failures.setdefault(name, outcome.facts["error"])
-                continue
-            fit, truth = OuterFit.from_outcome(job, outcome), job.task.y
-            if truth.ndim == 2:
-                fit, truth = fit.one_outcome(column), truth[:, column]
-            if job.task.permutation:
-                value = fit.score(comparison.metric, truth, comparison.n_classes)
-                permuted[job.task.permutation].append(value)
-            else:
-                fits.append(fit)
-                no_signal += bool(outcome.facts.get("no_signal"))
-        results.fits[name] = fits
-        results.notes[name] = _distinct(notes)
-        results.permuted[name] = [float(np.nanmean(permuted[b])) for b in sorted(permuted)]
-        if no_signal:
-            results.no_signal[name] = no_signal
-            results.notes[name].append(
-                f"no evidence of signal on held-out data in {no_signal} of {len(fits)} folds; do "
-                "not interpret the features selected in these folds"
-            )
-    return results
-
-
-def _every_setting_failed(tried: Sequence[Outcome]) -> str:
-    return f"every setting failed: {tried[0].facts['error']}"
-
-
-def _distinct(notes: Iterable[str]) -> list[str]:
-    """Return the first few notes, each once."""
-    return list(dict.fromkeys(notes))[:_MOST_NOTES]
-
-
-def merge_outcomes(comparison: Comparison, each: Sequence[JobResults]) -> JobResults:
-    """Return the results of all outcomes: a model that failed for one of them has no mean.
-
-    A fit to the whole label matrix is listed once, as of one outcome. Of the folds without evidence
-    of signal it has the most over the outcomes, and of permuted scores the means.
-    """
-    merged = JobResults()
-    for outcome, one in zip(comparison.outcomes, each, strict=True):
-        for model, why in one.failures.items():
-            merged.failures.setdefault(model, f"{outcome}: {why}")
-        for model, k in one.no_signal.items():
-            merged.no_signal[model] = max(k, merged.no_signal.get(model, 0))
-    for compared in comparison.models:
-        parts, name = each[: len(outcomes_of(comparison, compared))], compared.name
-        merged.fits[name] = [fit for one in parts for fit in one.fits[name]]
-        merged.notes[name] = _distinct(text for one in each for text in one.notes[name])
-        if name not in merged.failures:
-            merged.permuted[name] = np.mean([one.permuted[name] for one in each], axis=0).tolist()
-    return merged
