@@ -15,8 +15,7 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_biofind_like, make_multiview
 from baldur.evaluation import NestedResult, evaluate_predictions, nested_cv
 from baldur.evaluation.clinical import held_out
-from baldur.evaluation.formatting import _FORMS, _mean_and_sd
-from baldur.evaluation.metric_table import FEATURES, recompute_table
+from baldur.evaluation.metric_table import _FORMS, FEATURES, _mean_and_sd, recompute_table
 from baldur.evaluation.splits import FoldPlan
 from baldur.exceptions import InputError, NoSignalWarning, StudyError
 from evaluation import spies

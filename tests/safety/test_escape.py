@@ -22,7 +22,7 @@ from baldur.core.escape import (
     unescape_cell,
     unescape_frame,
 )
-from baldur.evaluation.formatting import format_table
+from baldur.evaluation.metric_table import format_table
 from baldur.exceptions import InputError
 
 LIVE = ["=cmd|' /C calc'!A0", "+1+cmd", "-1+1", "@SUM(A1)", "\t=1", " =1", "＝1+1", "'=1", "''@x"]

@@ -226,7 +226,7 @@ def screen_table(results: Results, width: int | None = None) -> list[Any]:
 
     Of several outcomes it is the table of the mean over them.
     """
-    from baldur.evaluation.formatting import format_table, table_cells
+    from baldur.evaluation.metric_table import format_table, table_cells
 
     table, metrics = results.table("table"), results.record["metrics"]
     heads, cells, _ = table_cells(table, metrics, "screen")

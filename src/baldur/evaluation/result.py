@@ -17,7 +17,6 @@ from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.clinical.metric_intervals import metric_differences
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.fitted_model import feature_locations, image_grids, selected_correlations
-from baldur.evaluation.formatting import format_heading, format_table
 from baldur.evaluation.jobs import ALL, OuterFit, outcomes_of
 from baldur.evaluation.metric_table import (
     POOLED,
@@ -25,6 +24,8 @@ from baldur.evaluation.metric_table import (
     build_table,
     compare_pairs,
     fold_scores,
+    format_heading,
+    format_table,
     mean_scores,
     permutation_tests,
     pooled_intervals,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.formatting import fixed
+from baldur.evaluation.metric_table import fixed
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
 from baldur.plots.style import (

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import expit, logit
 
 from baldur.estimators.explain import AVERAGE, OTHERS, UNCERTAINTY
-from baldur.evaluation.formatting import fixed
+from baldur.evaluation.metric_table import fixed
 from baldur.exceptions import InputError
 from baldur.plots.display import Display
 from baldur.plots.drawing import legend_height, name_features, name_rows, row_height

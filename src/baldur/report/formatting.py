@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.escape import one_line
-from baldur.evaluation.formatting import fixed
+from baldur.evaluation.metric_table import fixed
 
 UNBROKEN = 24
 """Characters of a word that fit into a column."""

@@ -17,8 +17,7 @@ from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import evaluate_predictions
 from baldur.evaluation.clinical.metric_intervals import ALL
 from baldur.evaluation.design import yes_or_no
-from baldur.evaluation.formatting import fixed
-from baldur.evaluation.metric_table import fold_scores
+from baldur.evaluation.metric_table import fixed, fold_scores
 from baldur.evaluation.metrics import NO_YES, default_metrics
 from baldur.evaluation.result_files import (
     OUTCOMES,
