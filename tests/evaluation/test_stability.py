@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from baldur import MultiView
 from baldur.evaluation import nested_cv
-from baldur.evaluation.record import record_of
+from baldur.evaluation.results import record_of
 from baldur.evaluation.selected_features import nogueira
 from baldur.preparation import CategoryEncoder, Preparation
 

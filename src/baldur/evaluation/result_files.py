@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from baldur.core.escape import one_line, unescape_cell, unescape_frame
 from baldur.evaluation.clinical.evaluation import Evaluation
+from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
+from baldur.io.schema import OneOf
 
 INDEX = "README.txt"
 REPORT = "report.html"
 LOG = "log.txt"
 RECORD = "run.json"
 """File that says who was studied and how; the tables do not hold this."""
+SCHEMA = 2
+"""Of ``run.json``; raised when an older package could not read a newer file."""
 GRIDS = "grids.json"
 SUMMARY = "validation.txt"
 """File that every validation has and no other folder."""
@@ -237,7 +241,7 @@ _MOST_COLUMNS = 10_000
 """Bytes and columns of a heading; predictions have a column for each class."""
 
 
-def read_json_file(file: Path) -> Any:
+def _read_json(file: Path) -> Any:
     """Return the content of a JSON file, or refuse it in one line."""
     try:
         if file.stat().st_size > _LARGEST_RECORD:
@@ -247,14 +251,6 @@ def read_json_file(file: Path) -> Any:
         raise InputError(
             f"{file} cannot be read as JSON: {one_line(str(error))}. {AGAIN}"
         ) from None
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value of a JSON file is a finite number."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return False
-    # Whole numbers of JSON have any length; those beyond a float are refused by the comparison.
-    return abs(value) <= sys.float_info.max
 
 
 def read_result_table(folder: str | Path, name: str) -> pd.DataFrame:
@@ -363,27 +359,126 @@ def _check(column: pd.Series, kind: str, file: Path) -> None:
         )
 
 
+_WholeNumber = Annotated[int, Field(ge=0, lt=2**53, description="a whole number")]
+_Positive = Annotated[int, Field(ge=1, lt=2**53, description="a whole number from 1")]
+_Text = Annotated[str, Field(description="a text")]
+_Texts = Annotated[list[str], Field(description="a list of texts")]
+_KnownMetric = Annotated[str, OneOf(tuple(METRICS))]
+
+
+class _RecordedView(BaseModel):
+    """A view in ``run.json``."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str
+    features: _WholeNumber
+    people: _WholeNumber
+
+
+class _Record(BaseModel):
+    """The entries of ``run.json``; their descriptions follow "should be" in an error message."""
+
+    model_config = ConfigDict(strict=True)
+
+    task: Literal["classification", "regression"] = Field(
+        description="'classification' or 'regression'"
+    )
+    people: _WholeNumber
+    classes: _Texts
+    views: list[_RecordedView] = Field(
+        description="a list of views, each with name, features and people"
+    )
+    models: _Texts
+    failures: dict[str, str] = Field(description="a text for each model that failed")
+    notes: dict[str, list[str]] = Field(description="a list of texts for each model")
+    metrics: list[_KnownMetric] = Field(description="a list of known metrics")
+    select_by: _KnownMetric = Field(description="a known metric")
+    folds: _Positive
+    repeats: _Positive
+    groups: _WholeNumber | None = Field(description="a whole number, or null")
+    sites: _WholeNumber | None = Field(description="a whole number, or null")
+    versions: dict[str, str] = Field(description="a text for each package")
+
+    files: dict[str, str] = Field({}, description="a text for each file")
+    view_sets: dict[str, list[str]] = Field(
+        {}, description="a list of views for each model that gets some of them"
+    )
+    prevalence: FiniteFloat | None = Field(None, description="a number, or null")
+    left_out: _WholeNumber = 0
+    title: _Text = ""
+    outcome: _Text = ""
+    added_value_missing: _Text = ""
+    outcomes: _Texts = []
+    regress_out: _Texts = []
+    findings: _Texts = []
+    notes_on_data: _Texts = []
+    baseline_views: _Texts = []
+    seed: _WholeNumber | None = Field(None, description="a whole number, or null")
+    inner: _WholeNumber | None = Field(None, description="a whole number, or null")
+    scheme: str | None = Field(None, description="a text, or null")
+    scale: str | None = Field(None, description="a text, or null")
+
+
+def read_record(folder: str | Path) -> dict[str, Any]:
+    """Read ``run.json`` of a results folder and check the type of every entry."""
+    file = Path(folder) / RECORD
+    if not file.is_file():
+        raise InputError(f"{file.parent} has no {RECORD}. {AGAIN}")
+    record = _read_json(file)
+    if not isinstance(record, dict):
+        raise InputError(f"{file} does not contain a JSON object. {AGAIN}")
+    if record.get("schema") != SCHEMA or isinstance(record.get("schema"), bool):
+        raise InputError(
+            f"{file}: 'schema' should be {SCHEMA}, which this version reads, but is "
+            f"{_shown(record.get('schema'))}. Run the study again with this version."
+        )
+    try:
+        _Record.model_validate(record)
+    except ValidationError as error:
+        key = str(error.errors()[0]["loc"][0])
+        if key not in record:
+            raise InputError(f"{file} has no entry {key!r}. {AGAIN}") from None
+        wanted = _Record.model_fields[key].description
+        raise InputError(
+            f"{file}: {key!r} should be {wanted}, but is {_shown(record[key])}. {AGAIN}"
+        ) from None
+    if (record["task"] == "classification") != bool(record["classes"]):
+        raise InputError(
+            f"{file}: 'task' is {record['task']}, which does not fit "
+            f"{len(record['classes'])} 'classes'. {AGAIN}"
+        )
+    return record
+
+
+def _shown(value: Any) -> str:
+    return one_line(repr(value))[:60]
+
+
+_Numbers = list[FiniteFloat]
+_Three, _Four = Field(min_length=3, max_length=3), Field(min_length=4, max_length=4)
+
+
+class _Grid(BaseModel):
+    """Shape and affine of a view made of images in ``grids.json``."""
+
+    model_config = ConfigDict(strict=True)
+
+    shape: Annotated[_Numbers, _Three]
+    affine: Annotated[list[Annotated[_Numbers, _Four]], _Four]
+
+
 def read_grids(folder: str | Path) -> dict[str, dict[str, Any]]:
     """Read shape and affine of every view made of images; empty where there is none."""
     file = Path(folder) / GRIDS
     if not file.is_file():
         return {}
-    grids = read_json_file(file)
-    good = isinstance(grids, dict) and all(
-        isinstance(grid, dict)
-        and _is_numbers(grid.get("shape"), 3)
-        and isinstance(grid.get("affine"), list)
-        and len(grid["affine"]) == 4
-        and all(_is_numbers(row, 4) for row in grid["affine"])
-        for grid in grids.values()
-    )
-    if not good:
-        raise InputError(f"{file} does not hold the grids of images. {AGAIN}")
-    return dict(grids)
-
-
-def _is_numbers(value: Any, length: int) -> bool:
-    return isinstance(value, list) and len(value) == length and all(map(is_number, value))
+    grids: dict[str, dict[str, Any]] = _read_json(file)
+    try:
+        TypeAdapter(dict[str, _Grid]).validate_python(grids)
+    except ValidationError:
+        raise InputError(f"{file} does not hold the grids of images. {AGAIN}") from None
+    return grids
 
 
 def digest(content: bytes) -> str:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
+import baldur
 from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.held_out import Resampled, classes_of
 from baldur.evaluation.metrics import AVERAGE
-from baldur.evaluation.record import read_record, record_of
 from baldur.evaluation.result_files import (
     FILES,
     OUTCOMES,
+    SCHEMA,
     TABLES,
     changed_files,
     read_grids,
+    read_record,
     read_result_table,
 )
 from baldur.evaluation.selected_features import Stability
@@ -281,3 +286,53 @@ def _check_classes(tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> l
         "predictions.csv and run.json name different classes. The page leaves out what "
         "predictions.csv would show."
     ]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    return {
+        "baldur": baldur.__version__,
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": version("scipy"),
+        "scikit-learn": version("scikit-learn"),
+        "pandas": pd.__version__,
+    }
+
+
+def record_of(result: NestedResult) -> dict[str, Any]:
+    """Return samples, classes, folds and models as JSON values, without times."""
+    names = [str(c) for c in result.classes]
+    repeats = 1 + max((f.repeat for f in result.folds), default=0)
+    return {
+        "schema": SCHEMA,
+        "task": "classification" if names else "regression",
+        "people": len(result.data),
+        "classes": names,
+        "views": [
+            {
+                "name": view,
+                "features": int(width),
+                "people": int(np.sum(result.data.view(view).present)),
+            }
+            for view, width in result.n_features.items()
+        ],
+        "models": list(result.models),
+        "view_sets": {
+            model.name: list(model.views)
+            for model in result.comparison.models
+            if model.views is not None
+        },
+        "baseline_views": list(result.comparison.baseline_views),
+        "added_value_missing": result.added_value_missing,
+        "failures": dict(result.failures),
+        "notes": {model: list(notes) for model, notes in result.notes.items() if notes},
+        "metrics": list(result.metrics),
+        "select_by": result.select_by,
+        "folds": len(result.folds) // repeats,
+        "repeats": repeats,
+        "groups": None if result.groups is None else len(np.unique(result.groups)),
+        "sites": None if result.sites is None else len(np.unique(result.sites)),
+        "versions": versions(),
+        **({"outcomes": result.outcomes} if result.outcomes else {}),
+    }

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.record import versions
-from baldur.evaluation.results import Results
+from baldur.evaluation.results import Results, versions
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, listed, number, plain, short
 from baldur.report.page import template

@@ -12,9 +12,8 @@ import pandas as pd
 
 from baldur import plots
 from baldur.evaluation.metrics import AVERAGE, METRICS
-from baldur.evaluation.record import versions
 from baldur.evaluation.result_files import AGAIN, REPORT
-from baldur.evaluation.results import Results
+from baldur.evaluation.results import Results, versions
 from baldur.exceptions import InputError
 from baldur.report.added_value import (
     added_value_section,

@@ -14,9 +14,8 @@ import pandas as pd
 
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.record import versions
 from baldur.evaluation.result_files import SUMMARY, VALIDATION_TABLES
-from baldur.evaluation.results import Results, read_tables
+from baldur.evaluation.results import Results, read_tables, versions
 from baldur.exceptions import InputError
 from baldur.report.answer import calibration_sentence, doubts_of, interval_of, prediction_of
 from baldur.report.checks import Judged, checks_of, codes_of, judge_run
