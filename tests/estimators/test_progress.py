@@ -4,24 +4,24 @@ import numpy as np
 import pytest
 
 from baldur import BaldurClassifier
-from baldur.estimators import default_fit as progress
-from baldur.estimators.default_fit import Reporter, duration
+from baldur.estimators import default_fit
+from baldur.estimators.default_fit import duration, progress
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """Return a list whose only entry is the time; every line is shown."""
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(default_fit.time, "monotonic", lambda: now[0])
     return now
 
 
 def test_time_left_is_extrapolated_from_the_part_that_is_done(clock, capsys):
-    with Reporter(1, "Model") as reporter:
+    with progress(1, "Model") as watch:
         clock[0] = 10.0
-        reporter.watch({"event": "2 of 8 batches are fitted", "done": 0.25})
+        watch({"event": "2 of 8 batches are fitted", "done": 0.25})
         clock[0] = 40.0
-        reporter.watch({"bound": -12.3, "features": [3, 40]})
+        watch({"bound": -12.3, "features": [3, 40]})
     assert capsys.readouterr().err.splitlines() == [
         "Model: 2 of 8 batches are fitted, about 30 s left",
         "Model: iteration 2, 43 features in the model",
@@ -30,17 +30,17 @@ def test_time_left_is_extrapolated_from_the_part_that_is_done(clock, capsys):
 
 
 def test_many_short_steps_are_a_few_lines(clock, capsys):
-    with Reporter(1, "Model") as reporter:
+    with progress(1, "Model") as watch:
         for step in range(100):
             clock[0] = 0.05 * step
-            reporter.watch({"event": "a step"})
+            watch({"event": "a step"})
     assert len(capsys.readouterr().err.splitlines()) == 4
 
 
 def test_nothing_is_printed_unless_asked_for_or_after_an_error(capsys):
-    with Reporter(0, "Model") as reporter:
-        reporter.watch({"event": "a step"})
-    with pytest.raises(KeyboardInterrupt), Reporter(1, "Model"):
+    with progress(0, "Model") as watch:
+        watch({"event": "a step"})
+    with pytest.raises(KeyboardInterrupt), progress(1, "Model"):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == ""
 
@@ -51,7 +51,7 @@ def test_durations_in_words():
 
 @pytest.mark.usefixtures("one_repeat")
 def test_a_fit_prints_what_a_person_understands(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(default_fit, "EVERY", 0.0)
     X = np.random.default_rng(0).normal(size=(60, 6))
     BaldurClassifier(members=("pooled",), verbose=1).fit(X, X[:, 0] > 0)
     lines = capsys.readouterr().err.splitlines()

@@ -122,14 +122,14 @@ def test_cross_validated_predictions_of_the_regressor(form, outcome):
 def seen(monkeypatch):
     """What reached `fit`: groups beside the training rows, and weights of the likelihood."""
     record = {"groups": [], "weight": []}
-    prepare = BaldurClassifier._prepare_training
+    fit_posterior = BaldurClassifier._fit_posterior
 
-    def watched(self, training):
-        record["groups"].append(training.groups)
-        record["weight"].append(training.weight)
-        return prepare(self, training)
+    def watched(self, problem, labels, groups):
+        record["groups"].append(groups)
+        record["weight"].append(problem.weight)
+        return fit_posterior(self, problem, labels, groups)
 
-    monkeypatch.setattr(BaldurClassifier, "_prepare_training", watched)
+    monkeypatch.setattr(BaldurClassifier, "_fit_posterior", watched)
     return record
 
 

@@ -378,7 +378,7 @@ def test_numbers_per_view_are_checked(fitted, wrong):
 def test_a_copy_holds_no_cells_for_numbers_per_view(fitted):
     auto, *_ = fitted
     copied = pickle.loads(pickle.dumps(auto))
-    assert copied._default_fit.result.stored_path is None
+    assert copied._default_fit.stored_path is None
     assert n_selected(copied.submodel(3)) == 3
     with pytest.raises(InputError, match="in the session in which the model was fitted"):
         copied.submodel({"clinic": 1})

@@ -90,7 +90,7 @@ def test_one_posterior_predicts_is_selected_and_is_shown(task):
         assert not sd[:, ~mask].any()
         assert (sd[:, mask] > 0).all()
     assert result.selected[0][0]
-    assert result.signal.in_errors > 1.645
+    assert result.signal > 1.645
     assert result.solver == "feature"
 
 
@@ -143,8 +143,10 @@ def test_the_path_says_what_was_selected(task):
     whole = [step for step in path if step["step"] == "views"][-1]
     assert whole["n_views"] == 2
     assert whole["loss_difference"] == 0.0
-    assert path[0]["loss"] - whole["loss"] == pytest.approx(result.signal.mean)
-    allowed = 0.1 * result.signal.mean
+    gained, error = path[0]["loss_difference"], path[0]["standard_error"]
+    assert gained == pytest.approx(path[0]["loss"] - whole["loss"])
+    assert result.signal == pytest.approx(gained / error)
+    allowed = 0.1 * gained
     for step in path:
         if step["candidate"] and step is not path[-1]:
             assert step["upper"] <= allowed + 1e-12
@@ -395,8 +397,8 @@ def test_pure_noise_claims_nothing():
     for seed in (1, 3, 10, 12):
         problem, folds = noise(seed)
         result = fit_default(problem, folds, max_iter=60)
-        assert result.signal.in_errors < 1.645
-        below += result.signal.in_errors < -1.645
+        assert result.signal < 1.645
+        below += result.signal < -1.645
         p = probabilities(*result.predictor.moments(problem.views), "binary")
         assert np.abs(p - problem.T.mean()).mean() < 0.1  # on the training rows
         assert any(mask.any() for mask in result.selected)
@@ -405,7 +407,7 @@ def test_pure_noise_claims_nothing():
 
 def test_noise_in_real_outcomes_claims_nothing():
     problem, folds = noise(1, "regression")
-    assert fit_default(problem, folds, max_iter=60).signal.in_errors < 1.645
+    assert fit_default(problem, folds, max_iter=60).signal < 1.645
 
 
 # -- what predictions are worth -----------------------------------------------------------------

@@ -75,8 +75,9 @@ def test_every_door_matches_labels():
     np.testing.assert_array_equal(pls.fit(X, score.iloc[shuffled]).predict(X), right)
     for made, given in ((BaldurClassifier(), y), (BaldurRegressor(), score)):
         # What a fit works on, without the fit.
-        right = made._open_training(X, given, None).T
-        np.testing.assert_array_equal(made._open_training(X, given.iloc[shuffled], None).T, right)
+        right = made._open_training(X, given, None, None)[1]
+        again = made._open_training(X, given.iloc[shuffled], None, None)[1]
+        np.testing.assert_array_equal(again, right)
         with pytest.raises(InputError, match="same names"):
             made.fit(mv, given.rename({"p3": "q3"}))
     plain = nested_cv({"Ridge logistic": {}}, mv, y, outer=2, inner=2)

@@ -6,9 +6,9 @@ fitted, and stores the predictor. Out go fitted attributes in the units of the i
 with their uncertainty, tables that explain them, and model files, cards and reports.
 
 - `classifier` and `regressor`: the two estimators, with their targets; `base`: what they share.
-- `default_fit`: what each argument must be, the default posterior with the names of features, and
-  its submodels.
-- `explain` and `summary`: tables of contributions and of the features that were selected.
+- `default_fit`: what each argument must be, the default fit, its tables with the names of features,
+  and its submodels.
+- `summary`: tables of the features that were selected, and of contributions to each prediction.
 
 It may import `views`, `preparation`, `model` and `inference`. None of these imports it. The paper's
 own estimators in `baldur.paper` build on it.

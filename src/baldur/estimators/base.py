@@ -20,15 +20,26 @@ from baldur.core.parameters import Constraint, check_parameters
 from baldur.core.types import Array, Mask
 from baldur.estimators.default_fit import (
     CONSTRAINTS,
-    DefaultFit,
-    FittedPosterior,
-    Reporter,
-    Training,
+    FACTOR_COLUMNS,
+    cost_columns,
+    credible_frame,
+    find_submodel,
     fit_submodels,
+    path_frame,
+    prepared_names,
+    progress,
 )
-from baldur.estimators.explain import contributions
-from baldur.estimators.summary import Summary, results_html, summarise, views_used
-from baldur.exceptions import InputError, NotConvergedWarning
+from baldur.estimators.summary import (
+    Summary,
+    against_base_rate,
+    contributions,
+    results_html,
+    summarise,
+    views_used,
+)
+from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
+from baldur.inference.fit import FitResult
+from baldur.inference.inner_folds import Problem
 from baldur.inference.predictive import Task
 from baldur.inference.selection import CONFIDENT
 from baldur.preparation import preparation_for
@@ -61,6 +72,7 @@ class BaldurBase(TransformerMixin, BaseEstimator):
     signal_: float
     sparsity_path_: pd.DataFrame
     credible_sets_: pd.DataFrame
+    _task: Task
     _constraints: Mapping[str, Constraint] = CONSTRAINTS
 
     # -- fitting ---------------------------------------------------------------------------
@@ -75,8 +87,12 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         """Return labels or outcomes of n samples; refuse what cannot be targets."""
 
     @abstractmethod
-    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
-        """Return the outputs T, the task, and what inner folds are stratified by."""
+    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, NDArray[Any]]:
+        """Return the outputs T (N, C) and what inner folds are stratified by; set the task."""
+
+    def _weigh_classes(self, weight: Array, labels: NDArray[Any], what: str) -> Array:
+        """Return the sample weights (N,) times the weights of classes, where there are any."""
+        return weight
 
     def _check_parameters(self) -> None:
         """Raise an error for invalid parameters, before anything is computed."""
@@ -85,19 +101,21 @@ class BaldurBase(TransformerMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Self:
         """Fit the preparation and the posterior; every ``fit`` calls this and nothing else."""
         self._check_parameters()
-        training = self._open_training(X, y, sample_weight, groups)
-        views = self._prepare_training(training)
-        fitted = self._fit_posterior(views, training)
-        self._set_predictor(fitted.predictor, fitted.selected)
-        for name, value in fitted.attributes.items():
-            setattr(self, name, value)
+        mv, y, weight, groups = self._open_training(X, y, sample_weight, groups)
+        T, labels = self._encode_targets(y, weight)
+        what = "class_weight" if sample_weight is None else "sample_weight times class_weight"
+        weight = self._weigh_classes(weight, labels, what)
+        problem = Problem(self._prepare_training(mv, weight), T, weight, self._task)
+        found = self._fit_posterior(problem, labels, groups)
         self.n_iter_ = len(self.history_)
-        for text, category in [*self._convergence_warning(), *fitted.warnings]:
+        for text, category in [*self._convergence_warning(), *found]:
             warnings.warn(f"{type(self).__name__} {text}", category, stacklevel=3)
         return self
 
-    def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
-        """Return the samples with positive weight, and their outputs."""
+    def _open_training(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[MultiView, NDArray[Any], Array, Any]:
+        """Return the N samples with positive weight, their targets, weights and groups."""
         mv = open_views(self, X, reset=True)
         y = match_labels(y, mv.sample_ids, X)
         weight = positive_weights(sample_weight, len(mv))
@@ -108,25 +126,54 @@ class BaldurBase(TransformerMixin, BaseEstimator):
             mv, weight = mv[used], weight[used]
             y = self._read_targets(y[used], len(used))
             groups = None if groups is None else groups[used]
-        T, task, labels = self._encode_targets(y, weight)
-        return Training(mv, T, weight, task, labels, groups)
+        return mv, y, weight, groups
 
-    def _prepare_training(self, training: Training) -> list[PreparedView]:
+    def _prepare_training(self, mv: MultiView, weight: Array) -> list[PreparedView]:
         """Fit the preparation and return the prepared views."""
-        mv = training.mv
-        weight = training.weight if np.ptp(training.weight) > 0 else None
         self.preparation_ = preparation_for(self.preparation)
-        prepared = self.preparation_.fit_transform(mv, sample_weight=weight)
+        uneven = weight if np.ptp(weight) > 0 else None
+        prepared = self.preparation_.fit_transform(mv, sample_weight=uneven)
         self.view_names_ = list(mv.view_names)
         self.feature_names_ = {name: mv.view(name).feature_names for name in self.view_names_}
         self.feature_info_ = mv.feature_info
         return [prepared[name] for name in self.view_names_]
 
-    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FittedPosterior:
-        """Fit the posterior of prepared views with the parameters of the estimator."""
-        parameters = self.get_params(deep=False)
-        with Reporter(self.verbose, type(self).__name__) as reporter:
-            return fit_submodels(views, training, self.preparation_, parameters, reporter.watch)
+    def _fit_posterior(
+        self, problem: Problem, labels: NDArray[Any], groups: Any
+    ) -> list[tuple[str, type[Warning]]]:
+        """Fit the ensemble, select a submodel, set the attributes, and return warnings.
+
+        `labels` are what inner folds are stratified by; samples of one of the `groups` (N,) stay
+        together in them.
+        """
+        prep, parameters = self.preparation_, self.get_params(deep=False)
+        with progress(self.verbose, type(self).__name__) as watch:
+            fit = fit_submodels(
+                problem, labels, groups, self.feature_names_, prep, parameters, watch
+            )
+        self._default_fit = fit
+        self._set_predictor(fit.predictor, fit.selected)
+        names = prepared_names(self.feature_names_, prep)
+        inclusion = zip(names, fit.inclusion, strict=True)
+        self.inclusion_probability_ = {name: prep.expand(name, p) for name, p in inclusion}
+        self.sparsity_path_ = path_frame(fit.path, names)
+        columns = cost_columns(self.sparsity_path_)
+        self.cost_path_ = path_frame(fit.cost_path, names).reindex(columns=columns)
+        self.factor_path_ = pd.DataFrame(fit.factor_path, columns=list(FACTOR_COLUMNS))
+        self.stacking_weights_ = fit.stacking
+        self.signal_ = fit.signal
+        self.credible_sets_ = credible_frame(fit.credible_sets, names)
+        self.history_, self.converged_ = fit.history, fit.converged
+        if self.signal_shown_:
+            return []
+        advice = "do not interpret its selected features"
+        if not any(mask.any() for mask in fit.selected):
+            advice = "it predicts the base rate for every sample"
+        text = (
+            f"found no evidence of signal on held-out data, so {advice} (it is "
+            f"{against_base_rate(self.signal_)}; 95 % confidence needs {CONFIDENT} better)."
+        )
+        return [(text, NoSignalWarning)]
 
     def _set_predictor(self, predictor: Any, masks: list[Mask]) -> None:
         """Store a predictor and set the attributes that follow from it, in units of the input.
@@ -191,7 +238,7 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         """Return a submodel of a default fit as a fitted estimator."""
         check_is_fitted(self)
         call = f"submodel({n_features if budget is None else f'budget={budget}'})"
-        fit: DefaultFit | None = getattr(self, "_default_fit", None)
+        fit: FitResult | None = getattr(self, "_default_fit", None)
         if fit is None:
             again = "the number of features" if n_features is None else f"n_features={n_features}"
             raise InputError(
@@ -199,23 +246,26 @@ class BaldurBase(TransformerMixin, BaseEstimator):
                 f"submodel on the fitted model and save what it returns, or fit again with {again}."
             )
         path = self.sparsity_path_[self.sparsity_path_["step"] != "per view"].reset_index(drop=True)
-        submodel, asked, record = fit.find(n_features, budget, len(path))
+        submodel, asked, record = find_submodel(
+            fit, self.view_names_, n_features, budget, len(path)
+        )
         made: Any = copy.copy(self)
         made.n_features = asked
         made.preparation_ = copy.copy(made.preparation_)
         made.preparation_.scaling_ = copy.copy(made.preparation_.scaling_)
         made._set_predictor(submodel.predictor, submodel.masks)
         if record is not None:
-            path = pd.concat([path, fit.path_frame([record])], ignore_index=True)
+            names = prepared_names(self.feature_names_, self.preparation_)
+            path = pd.concat([path, path_frame([record], names)], ignore_index=True)
         selected = [row == submodel.row for row in range(len(path))]
         made.sparsity_path_ = path.assign(selected=selected)
-        names = {
+        sets = self.credible_sets_
+        in_submodel = {
             (view, str(name))
             for view, mask in made.selected_features_.items()
             for name in np.asarray(self.feature_names_[view])[mask]
         }
-        sets = self.credible_sets_
-        listed = [pair in names for pair in zip(sets["view"], sets["feature"], strict=True)]
+        listed = [pair in in_submodel for pair in zip(sets["view"], sets["feature"], strict=True)]
         made.credible_sets_ = sets[listed].reset_index(drop=True)
         return made
 

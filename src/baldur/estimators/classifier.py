@@ -14,10 +14,9 @@ from sklearn.utils.validation import column_or_1d
 
 from baldur.core.types import Array
 from baldur.estimators.base import BaldurBase, check_answer, check_level
-from baldur.estimators.default_fit import Training
 from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
-from baldur.inference.predictive import Task, probabilities, probability_interval
+from baldur.inference.predictive import probabilities, probability_interval
 from baldur.views.prepared_view import PreparedView
 from baldur.views.validate import positive_weights, some, validate_labels, without_mask
 
@@ -27,14 +26,13 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
 
     class_weight: Any
     classes_: NDArray[Any]
-    _task: Task
     _row_noise: Array | None = None
     """Variance of the linear predictor that is specific to each sample, (C,), if there is one."""
 
     def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
         return read_labels(y, n)
 
-    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
+    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, NDArray[Any]]:
         if y.ndim == 2:
             flat = np.flatnonzero((y == y[0]).all(axis=0))
             if flat.size:
@@ -44,7 +42,7 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
                 )
             self._task, self.classes_ = "multilabel", np.arange(y.shape[1])
             self.class_count_ = np.asarray(y).astype(bool).sum(axis=0)
-            return y.astype(float), self._task, y
+            return y.astype(float), y
         classes, codes, count = np.unique(y, return_inverse=True, return_counts=True)
         if len(classes) < 2:
             raise InputError(
@@ -54,18 +52,14 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         self._task = "binary" if len(classes) == 2 else "multiclass"
         self.classes_, self.class_count_ = classes, count
         if self._task == "binary":
-            return codes[:, None].astype(float), self._task, y
-        return np.eye(len(classes))[codes], self._task, y
+            return codes[:, None].astype(float), y
+        return np.eye(len(classes))[codes], y
 
-    def _open_training(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Training:
-        """Return the samples with positive weight, class weights included, and their outputs."""
-        training = super()._open_training(X, y, sample_weight, groups)
-        by_class = class_weights(self.class_weight, self.classes_, training.labels)
-        if by_class is None:
-            return training
-        what = "class_weight" if sample_weight is None else "sample_weight times class_weight"
-        weight = positive_weights(training.weight * by_class, len(training.mv), what)
-        return training._replace(weight=weight)
+    def _weigh_classes(self, weight: Array, labels: NDArray[Any], what: str) -> Array:
+        by_class = class_weights(self.class_weight, self.classes_, labels)
+        return (
+            weight if by_class is None else positive_weights(weight * by_class, len(weight), what)
+        )
 
     def _output_probability(self, views: list[PreparedView]) -> Array:
         """Return P(output = 1) of samples, (n, C)."""

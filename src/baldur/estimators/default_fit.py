@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 from numbers import Integral
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -17,20 +18,17 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from baldur.core.parameters import NON_NEGATIVE, Constraint, is_number, is_one_of
-from baldur.core.types import Array, Index, IntArray, Mask
-from baldur.estimators.summary import against_base_rate
-from baldur.exceptions import InputError, NoSignalWarning
+from baldur.core.types import Index, IntArray
+from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
 from baldur.inference.fit import FitResult, fit_default
+from baldur.inference.fit_context import Watcher
 from baldur.inference.inner_folds import Problem, inner_folds, with_their_groups
 from baldur.inference.path_search import EntryCosts
-from baldur.inference.predictive import Task
-from baldur.inference.selection import CONFIDENT
+from baldur.inference.selection import CredibleSet
 from baldur.inference.submodel_path import Entering
-from baldur.inference.submodels import StoredPath, Submodel, largest_within
+from baldur.inference.submodels import Submodel, largest_within
 from baldur.preparation import Preparation
-from baldur.views.container import MultiView
-from baldur.views.prepared_view import PreparedView
 
 
 def _is_count(value: Any) -> bool:
@@ -228,45 +226,38 @@ EVERY = 2.0
 """Seconds between two lines; a fit of many short steps would fill the screen otherwise."""
 
 
-class Reporter:
-    """Print what a fit is doing, and how long it will take.
+@contextmanager
+def progress(verbose: int, title: str) -> Iterator[Watcher]:
+    """Give a function that prints what a fit is doing, and how long it will take.
 
     Lines are plain text, so that they appear alike on a terminal, in a notebook and in the log of a
     cluster job.
     """
+    start = time.monotonic()
+    steps, due = 0, 0.0
 
-    def __init__(self, verbose: int, title: str) -> None:
-        self.verbose = verbose
-        self.title = title
-        self._steps = 0
+    def write(text: str) -> None:
+        sys.stderr.write(f"{title}: {text}\n")
+        sys.stderr.flush()
 
-    def __enter__(self) -> Reporter:
-        self._start = time.monotonic()
-        self._next = 0.0
-        return self
-
-    def __exit__(self, kind: object, *error: object) -> None:
-        if kind is None and self.verbose:
-            self._print(f"finished in {duration(time.monotonic() - self._start)}")
-
-    def watch(self, record: dict[str, Any]) -> None:
-        """Print one step of a fit."""
-        self._steps += 1
-        elapsed = time.monotonic() - self._start
-        if not self.verbose or elapsed < self._next:
+    def watch(record: dict[str, Any]) -> None:
+        nonlocal steps, due
+        steps += 1
+        elapsed = time.monotonic() - start
+        if not verbose or elapsed < due:
             return
-        self._next = elapsed + EVERY
-        parts = [str(record.get("event", f"iteration {self._steps}"))]
+        due = elapsed + EVERY
+        parts = [str(record.get("event", f"iteration {steps}"))]
         if "features" in record:
             parts.append(f"{int(sum(record['features'])):,} features in the model")
         done = record.get("done")
         if done is not None and 0.0 < done < 1.0:
             parts.append(f"about {duration(elapsed * (1.0 - done) / done)} left")
-        self._print(", ".join(parts))
+        write(", ".join(parts))
 
-    def _print(self, text: str) -> None:
-        sys.stderr.write(f"{self.title}: {text}\n")
-        sys.stderr.flush()
+    yield watch
+    if verbose:
+        write(f"finished in {duration(time.monotonic() - start)}")
 
 
 def duration(seconds: float) -> str:
@@ -280,54 +271,38 @@ def duration(seconds: float) -> str:
 # -- the fit -------------------------------------------------------------------------------------
 
 
-class Training(NamedTuple):
-    """The samples with positive weight in a fit."""
-
-    mv: MultiView
-    T: Array  # (N, C); Outputs: 0 and 1 for labels, standardised numbers for continuous outcomes
-    weight: Array  # (N,); How much each sample counts
-    task: Task
-    labels: NDArray[Any]  # (N,); or (N, C) array; What inner folds are stratified by
-    groups: Any  # (N,); Samples that stay together in inner folds
-
-
-class FittedPosterior(NamedTuple):
-    """What a fit gives an estimator."""
-
-    predictor: Any
-    selected: list[Mask]  # which prepared columns of each view were selected, (D_m,)
-    attributes: dict[str, Any]  # further attributes of the estimator, history_ and converged_ too
-    warnings: list[tuple[str, type[Warning]]]  # beyond that about convergence
-
-
 def fit_submodels(
-    views: list[PreparedView],
-    training: Training,
+    problem: Problem,
+    labels: NDArray[Any],
+    groups: Any,
+    feature_names: Mapping[str, Any],
     preparation: Preparation,
     parameters: Mapping[str, Any],
-    watch: Callable[[dict[str, Any]], None],
-) -> FittedPosterior:
+    watch: Watcher,
+) -> FitResult:
     """Fit the ensemble with the parameters of an estimator, and select one of its submodels."""
-    task, n_features, n_factors = training.task, parameters["n_features"], parameters["n_factors"]
-    names = {name: training.mv.view(name).feature_names for name in training.mv.view_names}
+    n_features, n_factors = parameters["n_features"], parameters["n_factors"]
     if isinstance(n_features, Mapping):
-        n_features = features_per_view(n_features, list(names))
-    groups, costs = preparation.feature_groups, entry_costs(parameters["cost"], names, preparation)
-    result = fit_default(
-        Problem(views, training.T, training.weight, task, groups, costs),
-        inner_folds(training.labels, task, training.groups, parameters["random_state"]),
+        n_features = features_per_view(n_features, list(feature_names))
+    return fit_default(
+        replace(
+            problem,
+            groups=preparation.feature_groups,
+            costs=entry_costs(parameters["cost"], feature_names, preparation),
+            always=required_columns(parameters["always"], feature_names, preparation),
+        ),
+        inner_folds(labels, problem.task, groups, parameters["random_state"]),
         members=tuple(parameters["members"]),
         margin=float(parameters["margin"]),
         n_features=None if isinstance(n_features, str) else n_features,
-        always=required_columns(parameters["always"], names, preparation),
         n_factors=None if n_factors == "auto" else int(n_factors),
         n_jobs=parameters["n_jobs"],
         max_iter=parameters["max_iter"],
         watch=watch,
     )
-    fit = DefaultFit(result, prepared_names(names, preparation), preparation)
-    return FittedPosterior(result.predictor, result.selected, fit.attributes(), fit.warnings())
 
+
+# -- tables with the names of features ------------------------------------------------------------
 
 SET_COLUMNS = (
     "view", "feature", "member_view", "member_feature", "probability", "min_abs_correlation"
@@ -335,164 +310,21 @@ SET_COLUMNS = (
 FACTOR_COLUMNS = ("n_factors", "loss", "loss_difference", "standard_error", "selected")
 
 
-@dataclass
-class DefaultFit:
-    """A default fit with the names of its columns, and the smaller models that come out of it."""
+def path_frame(records: list[dict[str, Any]], names: Mapping[str, Any]) -> pd.DataFrame:
+    """Return records of submodels as a table; `names` are those of each view's prepared columns."""
+    table, views = pd.DataFrame(records), list(names)
 
-    result: FitResult
-    names: dict[str, Any]  # of the prepared columns of each view
-    preparation: Preparation
-
-    def attributes(self) -> dict[str, Any]:
-        """Return the submodel path, the stacking weights, and what is known of the selection."""
-        result = self.result
-        path = self.path_frame(result.path)
-        costs = self.path_frame(result.cost_path).reindex(columns=cost_columns(path))
-        inclusion = zip(self.names, result.inclusion, strict=True)
-        return {
-            "inclusion_probability_": {
-                name: self.preparation.expand(name, values) for name, values in inclusion
-            },
-            "sparsity_path_": path,
-            "cost_path_": costs,
-            "factor_path_": pd.DataFrame(result.factor_path, columns=list(FACTOR_COLUMNS)),
-            "stacking_weights_": result.stacking,
-            "signal_": result.signal.in_errors,
-            "credible_sets_": self._credible_sets(),
-            "_default_fit": self,
-            "history_": result.history,
-            "converged_": result.converged,
-        }
-
-    def path_frame(self, records: list[dict[str, Any]]) -> pd.DataFrame:
-        """Return records of submodels as a table, with the names of what enters."""
-        table = pd.DataFrame(records)
-        for what in {"enters", "orders"} & set(table):
-            table[what] = [self._entering(record[what]) for record in records]
-        return table
-
-    def _entering(self, pairs: Entering) -> str:
+    def entering(pairs: Entering) -> str:
         """Return the names of the views, or of the features, that enter with a submodel."""
         if pairs is None:
             return "(all others)"
-        views = list(self.names)
         return ", ".join(
-            views[m] if d is None else f"{views[m]}:{self.names[views[m]][d]}" for m, d in pairs
+            views[m] if d is None else f"{views[m]}:{names[views[m]][d]}" for m, d in pairs
         )
 
-    def _credible_sets(self) -> pd.DataFrame:
-        """Return one row for each feature of each credible set."""
-        names = list(self.names.items())
-        rows = [
-            (
-                names[found.view][0],
-                str(names[found.view][1][found.feature]),
-                names[m][0],
-                str(names[m][1][d]),
-                p,
-                found.min_abs_correlation,
-            )
-            for found in self.result.credible_sets
-            for m, d, p in zip(found.views, found.features, found.probability, strict=True)
-        ]
-        return pd.DataFrame(rows, columns=list(SET_COLUMNS))
-
-    def warnings(self) -> list[tuple[str, type[Warning]]]:
-        """Return the warning that there is no evidence of signal, or nothing where there is."""
-        signal = self.result.signal.in_errors
-        if signal > CONFIDENT:
-            return []
-        advice = "do not interpret its selected features"
-        if not any(mask.any() for mask in self.result.selected):
-            advice = "it predicts the base rate for every sample"
-        text = (
-            f"found no evidence of signal on held-out data, so {advice} (it is "
-            f"{against_base_rate(signal)}; 95 % confidence needs {CONFIDENT} better)."
-        )
-        return [(text, NoSignalWarning)]
-
-    # -- submodels ---------------------------------------------------------------------------
-
-    @property
-    def largest(self) -> int:
-        """Number of features of the largest submodel that is stored."""
-        return self.result.submodels[-1].n_features
-
-    def find(
-        self, n_features: Any, budget: Any, row: int
-    ) -> tuple[Submodel, Any, dict[str, Any] | None]:
-        """Return the largest submodel with so many features, in all or per view, or in a budget.
-
-        With it come the argument `n_features` that fits the same, and for a number of features per
-        view its record, which takes the place `row` of the table of the submodel path.
-        """
-        if budget is not None:
-            if n_features is not None:
-                raise InputError("submodel: give either a number of features or a budget.")
-            affordable = self._within_budget(budget)
-            return affordable, affordable.n_features, None
-        if are_numbers_of_features(n_features):
-            asked = {str(view): int(number) for view, number in n_features.items()}
-            return self._per_view(asked, row)
-        if is_number_of_features(n_features):
-            return self._with_features(int(n_features)), int(n_features), None
-        raise InputError(
-            "submodel: expected a whole number of features from 0 on, a dict of views to such "
-            f"numbers, or a budget, got {n_features!r}."
-        )
-
-    def _with_features(self, n_features: int) -> Submodel:
-        """Return the largest submodel with at most so many features, or raise an error."""
-        submodels, everything = self.result.submodels, self.result.n_features
-        if n_features >= everything > self.largest:
-            raise InputError(
-                f"submodel({n_features}): a model with all {everything:,} features of the selected "
-                "views needs the training samples, which this model has not stored. Fit again with "
-                f"n_features={n_features}, or ask for at most {self.largest}."
-            )
-        return submodels[largest_within([one.n_features for one in submodels], n_features)]
-
-    def _within_budget(self, budget: Any) -> Submodel:
-        """Return the largest submodel that costs at most a budget, or raise an error."""
-        if not NON_NEGATIVE.is_legal(budget):
-            raise InputError(f"submodel: budget must be {NON_NEGATIVE.words}, but got {budget!r}.")
-        if not self.result.cost_path:
-            raise InputError(
-                f"submodel(budget={budget}): this model was fitted without costs. Fit again with "
-                'cost={...}, such as cost={"mri": 800, "blood": 20}.'
-            )
-        within = float(budget) * (1.0 + 1e-12)
-        return [one for one in self.result.submodels if one.cost <= within][-1]
-
-    def _per_view(
-        self, asked: dict[str, int], row: int
-    ) -> tuple[Submodel, dict[str, int], dict[str, Any] | None]:
-        """Return the submodel with so many features of each view, or raise an error."""
-        views = list(self.names)
-        most = features_per_view(asked, views)
-        if not most.any():
-            return self._with_features(0), asked, None
-        stored: StoredPath | None = self.result.stored_path
-        if stored is None:
-            raise InputError(
-                f"submodel({asked}): numbers of features per view are available in the session in "
-                "which the model was fitted, and this one was copied. Fit again with "
-                f"n_features={asked}."
-            )
-        missing = stored.missing(most)
-        if len(missing):
-            has = stored.available()
-            seen = ", ".join(f"{has[m]} of {views[m]!r}" for m in missing)
-            raise InputError(
-                f"submodel({asked}): the submodel path of this fit begins with {seen}, fewer than "
-                f"were asked for. Ask for at most so many, or fit again with n_features={asked}."
-            )
-        submodel, _, record = stored.submodel(most, row)
-        return submodel, asked, record
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without cells of training samples that only `submodel` needs."""
-        return {**vars(self), "result": replace(self.result, stored_path=None)}
+    for what in {"enters", "orders"} & set(table):
+        table[what] = [entering(record[what]) for record in records]
+    return table
 
 
 def cost_columns(path: pd.DataFrame) -> list[str]:
@@ -500,3 +332,95 @@ def cost_columns(path: pd.DataFrame) -> list[str]:
     metric = "r2" if "r2" in path else "auc"
     figures = [f"{name}{end}" for name in ("loss", metric) for end in ("", "_lower", "_upper")]
     return ["cost", "orders", "n_views", "n_features", *figures, "enters"]
+
+
+def credible_frame(sets: Sequence[CredibleSet], names: Mapping[str, Any]) -> pd.DataFrame:
+    """Return one row for each feature of each credible set."""
+    views = list(names)
+    rows = [
+        (
+            views[found.view],
+            str(names[views[found.view]][found.feature]),
+            views[m],
+            str(names[views[m]][d]),
+            p,
+            found.min_abs_correlation,
+        )
+        for found in sets
+        for m, d, p in zip(found.views, found.features, found.probability, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=list(SET_COLUMNS))
+
+
+# -- submodels ------------------------------------------------------------------------------------
+
+
+def find_submodel(
+    fit: FitResult, views: list[str], n_features: Any, budget: Any, row: int
+) -> tuple[Submodel, Any, dict[str, Any] | None]:
+    """Return the largest submodel with so many features, in all or per view, or in a budget.
+
+    With it come the argument `n_features` that fits the same, and for a number of features per view
+    its record, which takes the place `row` of the table of the submodel path.
+    """
+    if budget is not None:
+        if n_features is not None:
+            raise InputError("submodel: give either a number of features or a budget.")
+        affordable = _within_budget(fit, budget)
+        return affordable, affordable.n_features, None
+    if are_numbers_of_features(n_features):
+        asked = {str(view): int(number) for view, number in n_features.items()}
+        most = features_per_view(asked, views)
+        if not most.any():
+            return fit.submodels[0], asked, None
+        submodel, record = _per_view(fit, views, asked, most, row)
+        return submodel, asked, record
+    if not is_number_of_features(n_features):
+        raise InputError(
+            "submodel: expected a whole number of features from 0 on, a dict of views to such "
+            f"numbers, or a budget, got {n_features!r}."
+        )
+    if n_features >= fit.n_features > fit.largest:
+        raise InputError(
+            f"submodel({n_features}): a model with all {fit.n_features:,} features of the selected "
+            "views needs the training samples, which this model has not stored. Fit again with "
+            f"n_features={n_features}, or ask for at most {fit.largest}."
+        )
+    at = largest_within([one.n_features for one in fit.submodels], int(n_features))
+    return fit.submodels[at], int(n_features), None
+
+
+def _within_budget(fit: FitResult, budget: Any) -> Submodel:
+    """Return the largest submodel that costs at most a budget, or raise an error."""
+    if not NON_NEGATIVE.is_legal(budget):
+        raise InputError(f"submodel: budget must be {NON_NEGATIVE.words}, but got {budget!r}.")
+    if not fit.cost_path:
+        raise InputError(
+            f"submodel(budget={budget}): this model was fitted without costs. Fit again with "
+            'cost={...}, such as cost={"mri": 800, "blood": 20}.'
+        )
+    within = float(budget) * (1.0 + 1e-12)
+    return [one for one in fit.submodels if one.cost <= within][-1]
+
+
+def _per_view(
+    fit: FitResult, views: list[str], asked: dict[str, int], most: IntArray, row: int
+) -> tuple[Submodel, dict[str, Any]]:
+    """Return the submodel with so many features of each view and its record, or raise an error."""
+    stored = fit.stored_path
+    if stored is None:
+        raise InputError(
+            f"submodel({asked}): numbers of features per view are available in the session in "
+            "which the model was fitted, and this one was copied. Fit again with "
+            f"n_features={asked}."
+        )
+    missing = stored.missing(most)
+    if len(missing):
+        has = stored.available()
+        seen = ", ".join(f"{has[m]} of {views[m]!r}" for m in missing)
+        raise InputError(
+            f"submodel({asked}): the submodel path of this fit begins with {seen}, fewer than "
+            f"were asked for. Ask for at most so many, or fit again with n_features={asked}."
+        )
+    submodel, _, record = stored.submodel(most, row)
+    return submodel, record

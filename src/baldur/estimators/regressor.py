@@ -23,6 +23,7 @@ from baldur.views.validate import without_mask
 class RegressorBase(RegressorMixin, BaldurBase):
     """Reading of outcomes and prediction of means; subclasses fit the posterior."""
 
+    _task: Task = "regression"
     noise_std_: Array
     _center: Array
     _spread: Array
@@ -35,13 +36,13 @@ class RegressorBase(RegressorMixin, BaldurBase):
     def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
         return read_outcomes(y, n)
 
-    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, Task, NDArray[Any]]:
+    def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, NDArray[Any]]:
         self._one_output = y.ndim == 1
         Y = y[:, None] if self._one_output else y
         self._center, spread = _centre_and_spread(Y, weight)
         self._spread = np.where(spread > 0, spread, 1.0)
         T = np.where(spread > 0, (Y - self._center) / self._spread, 0.0)
-        return T, "regression", T
+        return T, T
 
     @property
     def output_units(self) -> tuple[Array, Array]:

@@ -26,16 +26,16 @@ from typing import Any
 import numpy as np
 
 from baldur.core.threads import few_blas_threads
-from baldur.core.types import Array, Index, IntArray, Mask
+from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.ensemble import MEMBERS
 from baldur.inference.fit_context import FitContext, Watcher
 from baldur.inference.inner_folds import Fold, Problem, candidates, gather_data
 from baldur.inference.predictor import Predictor, principal_directions, rank_moments
 from baldur.inference.selection import (
     CredibleSet,
-    Gap,
     Scores,
     credible_sets,
+    in_errors,
     mean_losses,
     paired_gap,
 )
@@ -68,7 +68,7 @@ class FitResult:
     n_features: int  # features of the selected views, a category counted once
     inclusion: list[Array]  # (D_m,); inclusion probability of each feature
     stacking: dict[str, float]  # weight of each member's linear predictor
-    signal: Gap  # what the ensemble gains over the base rate per held-out row
+    signal: float  # what the ensemble gains over the base rate, in standard errors
     path: list[dict[str, Any]]  # one per submodel
     stored_path: StoredPath | None  # for numbers of features per view; None in a copy
     cost_path: list[dict[str, Any]]  # one per cost that is paid; empty without costs
@@ -88,6 +88,15 @@ class FitResult:
         """The selected columns of each view, (D_m,) bool arrays."""
         return self.chosen.masks
 
+    @property
+    def largest(self) -> int:
+        """Number of features of the largest submodel that is stored."""
+        return self.submodels[-1].n_features
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without cells of training samples, which only `stored_path` needs."""
+        return {**vars(self), "stored_path": None}
+
 
 def fit_default(
     problem: Problem,
@@ -96,7 +105,6 @@ def fit_default(
     members: Sequence[str] = MEMBERS,
     margin: float = 0.1,
     n_features: int | IntArray | None = None,
-    always: Index | None = None,
     n_factors: int | None = None,
     n_jobs: int | None = None,
     max_iter: int = 200,
@@ -111,12 +119,7 @@ def fit_default(
     with few_blas_threads(problem.n_samples):
         everyone = np.arange(problem.n_samples)
         chosen, grams = candidates(problem, [*(train for train, _ in folds), everyone])
-        if always is not None:
-            chosen = [
-                [np.union1d(own, more) for own, more in zip(index, always, strict=True)]
-                for index in chosen
-            ]
-        data, places = gather_data(problem, chosen, grams, always)
+        data, places = gather_data(problem, chosen, grams)
         fit = FitContext(problem, data, chosen[-1], places, folds, n_jobs, watch)
         fit.fit_ensembles(members, max_iter)
         fit.stack()
@@ -130,8 +133,8 @@ def _project_and_select(
 ) -> FitResult:
     """Take the steps 2 to 5 of a fit, from its ensembles; see the top of this file."""
     base, by_views = fit.score_base_rate(), fit.score_views()
-    signal = paired_gap(base.losses[0], fit.losses, fit.weight)
-    fit.allowed = margin * max(signal.mean, 0.0)
+    gained, error = paired_gap(base.losses[0], fit.losses, fit.weight)
+    fit.allowed = margin * max(gained, 0.0)
 
     place = len(fit.view_counts) - 1
     # No view is left out where features are always in, or enter in the order of their costs.
@@ -179,7 +182,7 @@ def _project_and_select(
         n_features=sizes.total,
         inclusion=fit.inclusion(),
         stacking=dict(zip(members, weights, strict=True)),
-        signal=signal,
+        signal=in_errors(gained, error),
         path=table,
         stored_path=stored,
         cost_path=cost_records(fit, path, folds, sizes.columns, table[0]),
@@ -286,8 +289,8 @@ def select_rank(losses: Array, weight: Array) -> int:
     if best == len(losses) - 1:
         return best
     for place in range(best):
-        gap = paired_gap(losses[place], losses[best], weight)
-        if gap.mean <= gap.error:
+        more, error = paired_gap(losses[place], losses[best], weight)
+        if more <= error:
             return place
     return best
 
@@ -310,13 +313,13 @@ def select_factors(fit: FitContext) -> tuple[int, list[dict[str, Any]]]:
     at = select_rank(losses, weight)
     records = []
     for place, (rank, loss) in enumerate(zip(ranks, losses, strict=True)):
-        gap = paired_gap(loss, losses[-1], weight)
+        more, error = paired_gap(loss, losses[-1], weight)
         records.append(
             {
                 "n_factors": rank,
                 "loss": float(total[place] / weight.sum()),
-                "loss_difference": gap.mean,
-                "standard_error": gap.error,
+                "loss_difference": more,
+                "standard_error": error,
                 "selected": place == at,
             }
         )

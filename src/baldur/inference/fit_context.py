@@ -24,6 +24,7 @@ from baldur.inference.ensemble import (
 from baldur.inference.inner_folds import EnsembleData, Fold, FoldBatch, Problem, folds_at_once
 from baldur.inference.predictive import Task
 from baldur.inference.selection import (
+    CONFIDENT,
     INTERVAL,
     Scores,
     accuracy_interval,
@@ -188,25 +189,24 @@ class FitContext:
         largest = len(scores.losses) - 1
         name = "r2" if self.task == "regression" else "auc"
         for place, loss in enumerate(scores.losses):
-            gap = paired_gap(loss, self.losses, self.weight)
-            own = paired_gap(loss, np.zeros(len(loss)), self.weight)
+            more, error = paired_gap(loss, self.losses, self.weight)
+            upper = more + CONFIDENT * error
+            mean, spread = paired_gap(loss, np.zeros(len(loss)), self.weight)
             accuracy = float(scores.accuracy[place])
-            error = float(scores.accuracy_error[place])
-            low, high = accuracy_interval(accuracy, error, self.task)
+            low, high = accuracy_interval(accuracy, float(scores.accuracy_error[place]), self.task)
             records.append(
                 {
                     "step": kind,
                     "n_views": int(n_views[place]),
                     "n_features": int(n_features[place]),
                     "loss": float(loss @ self.weight / self.weight.sum()),
-                    "loss_difference": gap.mean,
-                    "standard_error": gap.error,
-                    "upper": gap.upper,
-                    "candidate": kind != "nothing"
-                    and (place == largest or gap.upper <= self.allowed),
+                    "loss_difference": more,
+                    "standard_error": error,
+                    "upper": upper,
+                    "candidate": kind != "nothing" and (place == largest or upper <= self.allowed),
                     "selected": False,
-                    "loss_lower": own.mean - INTERVAL * own.error,
-                    "loss_upper": own.mean + INTERVAL * own.error,
+                    "loss_lower": mean - INTERVAL * spread,
+                    "loss_upper": mean + INTERVAL * spread,
                     name: accuracy,
                     f"{name}_lower": low,
                     f"{name}_upper": high,

@@ -243,11 +243,10 @@ def gather_data(
     problem: Problem,
     chosen: Sequence[Index],
     grams: Sequence[Array] | None,
-    always: Index | None = None,
 ) -> tuple[EnsembleData, list[IntArray]]:
     """Return the data that all folds share, and the indices of each fold's candidates in it."""
     M = len(problem.views)
-    always = [np.zeros(0, dtype=np.intp)] * M if always is None else always
+    always = [np.zeros(0, dtype=np.intp)] * M if problem.always is None else problem.always
     union = [np.unique(np.concatenate([index[m] for index in chosen])) for m in range(M)]
     edges = np.concatenate([[0], np.cumsum([len(columns) for columns in union])])
     places = [
@@ -315,7 +314,8 @@ class Problem:
     weight: Array  # (N,); how much each row counts
     task: Task
     groups: Sequence[IntArray] | None = None  # (D_m,)
-    costs: EntryCosts | None = None  # Of the columns of all views side by side
+    costs: EntryCosts | None = None  # of the columns of all views side by side
+    always: Index | None = None  # columns of each view that every submodel has
 
     @property
     def n_samples(self) -> int:
@@ -398,9 +398,13 @@ def candidates(
     for f in range(len(fits)):
         index = best_everywhere([scores[:, f] for _, scores in best], CANDIDATES, PER_VIEW)
         chosen.append([places[i, f] for i, (places, _) in zip(index, best, strict=True)])
-    groups = problem.groups
-    if groups is not None:
-        chosen = [with_their_groups(index, groups) for index in chosen]
+    if problem.groups is not None:
+        chosen = [with_their_groups(index, problem.groups) for index in chosen]
+    if problem.always is not None:
+        chosen = [
+            [np.union1d(own, more) for own, more in zip(index, problem.always, strict=True)]
+            for index in chosen
+        ]
     return chosen, grams
 
 

@@ -44,34 +44,21 @@ RESAMPLES = 200
 when a loss moves by a hair; its mean over resamples does not."""
 
 
-@dataclass(frozen=True)
-class Gap:
-    """Mean difference of two losses and its standard error."""
-
-    mean: float
-    error: float
-
-    @property
-    def upper(self) -> float:
-        """Upper end of the one-sided 95 % interval."""
-        return self.mean + CONFIDENT * self.error
-
-    @property
-    def in_errors(self) -> float:
-        """The difference in standard errors."""
-        if self.error > 0:
-            return self.mean / self.error
-        return float(np.copysign(np.inf, self.mean)) if self.mean else 0.0
-
-
-def paired_gap(loss: Array, other: Array, weight: Array) -> Gap:
-    """Return how much more `loss` is than `other`, rows weighted, each (n,)."""
+def paired_gap(loss: Array, other: Array, weight: Array) -> tuple[float, float]:
+    """Return how much more `loss` is than `other`, rows weighted, each (n,), and its error."""
     gap = loss - other
     share = weight / weight.sum()
     mean = float(share @ gap)
     error = float(np.sqrt((share**2 * (gap - mean) ** 2).sum()))
     rounding = np.finfo(float).eps * abs(mean)  # what rows that all differ alike leave behind
-    return Gap(mean, error if error > rounding else 0.0)
+    return mean, error if error > rounding else 0.0
+
+
+def in_errors(mean: float, error: float) -> float:
+    """Return a difference in standard errors; infinite where all rows differ alike."""
+    if error > 0:
+        return mean / error
+    return float(np.copysign(np.inf, mean)) if mean else 0.0
 
 
 def select_smallest(

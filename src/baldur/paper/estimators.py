@@ -13,12 +13,12 @@ from sklearn.utils import check_random_state
 from baldur.core.parameters import Constraint, is_number, is_one_of
 from baldur.estimators.classifier import ClassifierBase
 from baldur.estimators.default_fit import CONSTRAINTS as DEFAULT_CONSTRAINTS
-from baldur.estimators.default_fit import FittedPosterior, Reporter, Training
+from baldur.estimators.default_fit import progress
 from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError, NoSignalWarning
+from baldur.inference.inner_folds import Problem
 from baldur.paper.predictor import make_predictor
 from baldur.paper.run import SPACES, run_meanfield
-from baldur.views.prepared_view import PreparedView
 
 BOUNDS = ("quadrature", "jaakkola")
 
@@ -47,9 +47,9 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
 
 
 def fit_paper(
-    estimator: PaperClassifier | PaperRegressor, views: list[PreparedView], training: Training
-) -> FittedPosterior:
-    """Fit the mean-field posterior with the parameters of an estimator."""
+    estimator: PaperClassifier | PaperRegressor, problem: Problem
+) -> list[tuple[str, type[Warning]]]:
+    """Fit the mean-field posterior, set the attributes of an estimator, and return warnings."""
     relevance, n_factors = estimator.relevance_vectors, estimator.n_factors
     automatic = isinstance(relevance, str) and relevance == "auto"
     if not automatic and set(_spaces(estimator.space)) == {"primal"}:
@@ -57,42 +57,41 @@ def fit_paper(
             "relevance_vectors carry the dual posterior, but no view has it. Give "
             'space="dual", or leave relevance_vectors out.'
         )
-    regression = training.task == "regression"
-    if regression and not training.T.any():
+    views, T = problem.views, problem.T
+    regression = problem.task == "regression"
+    if regression and not T.any():
         raise InputError(
             "y: outcomes must differ, but all are the same in the samples with positive "
             "weight, and this posterior is not defined without noise. Check the column or "
             "how the rows were split."
         )
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    with Reporter(estimator.verbose, type(estimator).__name__) as reporter:
+    with progress(estimator.verbose, type(estimator).__name__) as watch:
         result = run_meanfield(
             views,
-            training.T,
+            T,
             task="regression" if regression else "classification",
-            n_factors=training.T.shape[1] if n_factors == "auto" else int(n_factors),
+            n_factors=T.shape[1] if n_factors == "auto" else int(n_factors),
             a_gamma=float(estimator.sparsity),
             spaces=estimator.space,
             relevance=relevance,
             max_iter=estimator.max_iter,
             tol=estimator.tol,
             prune=estimator.prune,
-            sample_weight=training.weight,
+            sample_weight=problem.weight,
             rng=int(seed),
             # In regression outputs are observed: no bound on the logistic function is ever used.
             bound_kind=getattr(estimator, "bound", "jaakkola"),
-            callback=reporter.watch,
+            callback=watch,
         )
     predictor = make_predictor(result, views, regression)
+    estimator._set_predictor(predictor, [np.asarray(mask) for mask in result.features])
     names = [view.name for view in views]
-    attributes: dict[str, Any] = {
-        "elbo_": float(result.elbo),
-        "relevance_vectors_": dict(zip(names, result.relevance, strict=True)),
-        "history_": list(result.history),
-        "converged_": bool(result.converged),
-    }
+    estimator.elbo_ = float(result.elbo)
+    estimator.relevance_vectors_ = dict(zip(names, result.relevance, strict=True))
+    estimator.history_, estimator.converged_ = list(result.history), bool(result.converged)
     if not regression:
-        attributes["_row_noise"] = predictor.noise
+        estimator._row_noise = predictor.noise
     default = "BaldurRegressor" if regression else "BaldurClassifier"
     text = (
         "ended at the base rate: no factor is left, and every sample gets the same prediction. The "
@@ -100,12 +99,7 @@ def fit_paper(
         f"not show that there is no signal. Use {default}, "
         "the default estimator, or more samples."
     )
-    return FittedPosterior(
-        predictor,
-        [np.asarray(mask) for mask in result.features],
-        attributes,
-        [] if predictor.V.shape[1] else [(text, NoSignalWarning)],
-    )
+    return [] if predictor.V.shape[1] else [(text, NoSignalWarning)]
 
 
 class PaperClassifier(ClassifierBase):
@@ -247,8 +241,10 @@ default="auto"
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FittedPosterior:
-        return fit_paper(self, views, training)
+    def _fit_posterior(
+        self, problem: Problem, labels: Any, groups: Any
+    ) -> list[tuple[str, type[Warning]]]:
+        return fit_paper(self, problem)
 
 
 class PaperRegressor(RegressorBase):
@@ -364,5 +360,7 @@ default="auto"
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit_posterior(self, views: list[PreparedView], training: Training) -> FittedPosterior:
-        return fit_paper(self, views, training)
+    def _fit_posterior(
+        self, problem: Problem, labels: Any, groups: Any
+    ) -> list[tuple[str, type[Warning]]]:
+        return fit_paper(self, problem)

@@ -156,7 +156,7 @@ def _terms(model: FittedModel, X: Any, rows: np.ndarray) -> dict[int, list[tuple
     """Return the largest contributions of each row, the first output's."""
     if model.inner is None or not hasattr(model.estimator, "explain"):
         return {}
-    from baldur.estimators.explain import AVERAGE, UNCERTAINTY
+    from baldur.estimators.summary import AVERAGE, UNCERTAINTY
 
     few = [int(r) for r in rows[:MOST]]
     part = X[np.array(few)] if not hasattr(X, "iloc") else X.iloc[few]
