@@ -269,7 +269,7 @@ def test_private_members_of_the_container_stay_inside():
         for name in [getattr(node, "attr", None) or getattr(node, "name", None) or ""]
         if is_private(name)
     }
-    assert {"_tables", "_rows", "_with"} <= private
+    assert {"_views", "_samples", "_with"} <= private
     wrong = [
         f"{module}, line {node.lineno}: {ast.unparse(node)}"
         for module, tree in trees().items()

@@ -133,7 +133,8 @@ def test_what_comes_along_lands_as_it_was(monkeypatch, tmp_path):
             here, there = shared.data.view(name), landed.view(name)
             np.testing.assert_array_equal(here.read(), there.read())
             assert not there.source.in_memory
-            assert there.source.array.flags.c_contiguous == here.source.array.flags.c_contiguous
+            mine, theirs = here.source.base.array, there.source.base.array
+            assert theirs.flags.c_contiguous == mine.flags.c_contiguous
 
 
 def test_a_full_disk_here_stops_the_cluster_and_the_rest_is_kept(

@@ -207,7 +207,7 @@ def _view_hash(view: View) -> str:
     declared = view.declared_present
     if declared is not None:
         digest.update(np.packbits(declared).tobytes())
-    if isinstance(view.source, SparseSource) and view.rows is None:
+    if isinstance(view.source, SparseSource):
         digest.update(joblib.hash(view.source.matrix).encode())
         return digest.hexdigest()
     step = max(1, (1 << 24) // max(1, view.shape[0] * view.dtype.itemsize))

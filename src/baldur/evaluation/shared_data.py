@@ -90,12 +90,10 @@ class SharedData:
 
     def __init__(self, mv: MultiView, folder: Path) -> None:
         self.folder = folder
-        tables = {name: mv.table(name) for name in mv.view_names}
-        self.data = mv.replace_tables(
-            {
-                name: replace(table, source=_map_large(table.source, folder / f"view{i}.npy"))
-                for i, (name, table) in enumerate(tables.items())
-            }
+        views = map(mv.view, mv.view_names)
+        self.data = mv.replace_views(
+            replace(view, source=_map_large(view.source, folder / f"view{i}.npy"))
+            for i, view in enumerate(views)
         )
 
     @cached_property

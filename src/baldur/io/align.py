@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.container import MultiView
-from baldur.views.sources import Source, SubsetSource
+from baldur.views.sources import SubsetSource
 from baldur.views.validate import some
 from baldur.views.view import View
 
@@ -177,7 +177,7 @@ def align(
             people.setdefault(one, written)
     index = pd.Index(list(people), dtype=object)
     where = {
-        name: _has(part.view(name), keys.get_indexer(index))
+        name: _has(part.view(name).take_rows(keys.get_indexer(index)))
         for part, keys in zip(listed, keyed, strict=True)
         for name in part.view_names
     }
@@ -206,7 +206,12 @@ def align(
     ids = [people[one] for one in chosen]
     if not all(isinstance(one, (int, np.integer)) for one in ids):
         ids = [str(one) for one in ids]
-    data = _join(listed, keyed, chosen, np.asarray(ids))
+    views = [
+        _in_order(part.view(name), keys.get_indexer(chosen))
+        for part, keys in zip(listed, keyed, strict=True)
+        for name in part.view_names
+    ]
+    data = MultiView.from_views(views, np.asarray(ids), _join_samples(listed, keyed, chosen))
     if values is None or labels is None:
         return Aligned(data, None, report)
     return Aligned(data, pd.Series(values[kept], index=data.sample_ids, name=labels.name), report)
@@ -250,12 +255,10 @@ def _keys(ids: Any, key: Callable[[Any], str], where: Any) -> pd.Index:
     return keys
 
 
-def _has(view: View, at: np.ndarray) -> np.ndarray:
-    """Return who has a view: listed there (not -1 in `at`), and not declared absent."""
-    has = at >= 0
-    if view.declared_present is not None:
-        has[has] = view.declared_present[at[has]]
-    return has
+def _has(view: View) -> np.ndarray:
+    """Return who has a view, as far as it was declared."""
+    declared = view.declared_present
+    return np.ones(view.shape[0], dtype=bool) if declared is None else declared
 
 
 def _labels(
@@ -270,32 +273,6 @@ def _labels(
     values = labels.to_numpy()
     values = values[np.maximum(at, 0)] if len(values) else np.zeros(len(index))
     return values, (at >= 0) & ~pd.isna(pd.Series(values)).to_numpy()
-
-
-def _join(
-    parts: list[MultiView], keyed: list[pd.Index], chosen: pd.Index, ids: np.ndarray
-) -> MultiView:
-    matrices: dict[str, Source] = {}
-    names, info, present = {}, {}, {}
-    for part, keys in zip(parts, keyed, strict=True):
-        at = keys.get_indexer(chosen)
-        for name in part.view_names:
-            view = part.view(name)
-            matrices[name] = _rows_of(view, at)
-            if view.names_given:
-                names[name] = view.feature_names
-            if view.feature_info is not None:
-                info[name] = view.feature_info
-            if (at < 0).any() or view.declared_present is not None:
-                present[name] = _has(view, at)
-    return MultiView(
-        matrices,
-        sample_ids=ids,
-        feature_names=names,
-        feature_info=info,
-        present=present,
-        samples=_join_samples(parts, keyed, chosen),
-    )
 
 
 def _join_samples(
@@ -319,13 +296,14 @@ def _join_samples(
     return joined
 
 
-def _rows_of(view: View, at: np.ndarray) -> Source:
-    """Return the view's source with its rows in the new order; -1 where a person is not in it."""
-    rows = np.arange(view.source.shape[0]) if view.rows is None else view.rows
-    source = SubsetSource(view.source, np.where(at >= 0, rows[at], -1))
-    everyone = np.arange(source.base.shape[0])
-    same = source.rows is not None and np.array_equal(source.rows, everyone)
-    return source.base if same and source.columns is None else source
+def _in_order(view: View, at: np.ndarray) -> View:
+    """Return the rows of a view in a new order; the matrix itself where it has all of them so."""
+    view = view.take_rows(at)
+    source = view.source
+    if not isinstance(source, SubsetSource) or source.rows is None or source.columns is not None:
+        return view
+    whole = np.array_equal(source.rows, np.arange(source.base.shape[0]))
+    return replace(view, source=source.base) if whole else view
 
 
 _PREFIX = re.compile(r"^(?:participant|subject|patient|sample|subj|sub|ppt|pat|pid|iid|id)(?=\d|$)")

@@ -175,13 +175,13 @@ class CategoryEncoder(Step):
         X = select_columns(X, columns)
         for name, cells in filled.items():
             X = set_view(X, name, cells, self.features_[name], self._info[name])
-        encoded = {}
+        encoded = []
         for name in self.features_:
-            table = X.table(name)
-            info = self._info[name] if table.info is None else table.info.copy()
+            view = X.view(name)
+            info = self._info[name] if view.feature_info is None else view.feature_info.copy()
             info.attrs[_ENCODED] = True
-            encoded[name] = replace(table, info=info)
-        return X.replace_tables(encoded)
+            encoded.append(replace(view, feature_info=info))
+        return X.replace_views(encoded)
 
     def _refuse_unknown(self, X: MultiView) -> None:
         unknown = self.unknown_levels(X)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from baldur.exceptions import InputError
-from baldur.views.sources import MISSING_INT8
+from baldur.views.sources import MISSING_INT8, SubsetSource
 from baldur.views.standardised_blocks import (
     DEFAULT_BLOCK_BYTES,
     NormalScores,
@@ -336,11 +336,10 @@ def column_statistics(
 
     Shapes: weight (n_samples,).
     """
-    rows = view.rows
-    present = view.present
+    source, present = view.source, view.present
     if not present.all():
         kept = np.flatnonzero(present)
-        rows = kept if rows is None else rows[kept]
+        source = SubsetSource(source, kept)
         weight = None if weight is None else weight[kept]
     n, d = int(present.sum()), view.shape[1]
     count, mean, variance = np.zeros(d, dtype=np.int64), np.zeros(d), np.zeros(d)
@@ -350,7 +349,7 @@ def column_statistics(
     ranked: list[tuple[np.ndarray, np.ndarray]] = []
     # Centred cells and their squares are in cache together.
     width = tile_width(n, 16, view.dtype.itemsize, max_bytes)
-    for cols, raw in raw_tiles(view.source, rows, width, max_bytes):
+    for cols, raw in raw_tiles(source, width, max_bytes):
         if n == 0:
             break
         tile = tile_statistics(raw, weight)

@@ -22,7 +22,7 @@ from baldur.exceptions import InputError
 from baldur.preparation.new_samples import COVARIATE, UnknownLevel
 from baldur.views.container import MultiView
 from baldur.views.encode import encode_frame, level_text
-from baldur.views.standardised_blocks import FARTHEST, Standardised, tile_width
+from baldur.views.standardised_blocks import FARTHEST, Standardised
 from baldur.views.validate import some
 
 # A column whose residual spread is below this share of its own is explained by the covariates.
@@ -218,8 +218,8 @@ def learn_regression(
     root = np.sqrt(mass)
     solve = np.linalg.pinv(root[:, None] * design) * root
     coef, spread = np.empty((design.shape[1], d)), np.empty(d)
-    exact = replace(cells, dtype=np.dtype(np.float64))
-    width = tile_width(n, 8, cells.source.dtype.itemsize, cells.max_bytes)
+    exact = cells.exact()
+    width = exact.width(n)
     for cols, tile in exact.tiles(width):
         coef[:, cols] = solve @ tile
     left = replace(exact, design=design, confound_coef=coef)

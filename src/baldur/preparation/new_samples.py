@@ -347,7 +347,7 @@ def match_alleles(
 
     Shapes: known (2, n_features).
     """
-    made: dict[str, Any] = {}
+    made = []
     for name, old in known.items():
         view = mv.view(name)
         new = alleles_of(view)
@@ -357,9 +357,8 @@ def match_alleles(
         if unclear.any() or other.any():
             raise _alleles_error(view, old, new, unclear, other)
         if flip.any():
-            table = mv.table(name)
-            made[name] = replace(table, source=FlippedSource(table.source, flip))
-    return mv.replace_tables(made) if made else mv
+            made.append(replace(view, source=FlippedSource(view.source, flip)))
+    return mv.replace_views(made)
 
 
 def _compare_alleles(

@@ -230,7 +230,6 @@ class Scaling:
         return Standardised(
             name=name,
             source=view.source,
-            rows=view.rows,
             mean=mean,
             factor=factor,
             absent=~view.present,

@@ -298,7 +298,7 @@ class HarmonisedSource(Source):
         self, view: View, pooled: Pooled, covariates: np.ndarray, site: np.ndarray,
         shift: np.ndarray, factor: np.ndarray,
     ) -> None:  # fmt: skip
-        self.base, self.base_rows = view.source, view.rows
+        self.base = view.source
         self.pooled, self.covariates, self.site = pooled, covariates, site
         self.shift, self.factor = shift, factor
         self.shape = view.shape
@@ -308,9 +308,7 @@ class HarmonisedSource(Source):
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`."""
         inside = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
-        stored = inside if self.base_rows is None else self.base_rows[inside]
-        x = self.base.read(None if rows is None and self.base_rows is None else stored, cols)
-        x = x.astype(np.float64)
+        x = self.base.read(rows, cols).astype(np.float64)
         site = self.site[inside]
         # Samples of unseen sites and columns that are not harmonised stay as they are.
         at = np.flatnonzero(site < len(self.shift) - 1)

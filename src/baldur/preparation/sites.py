@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +40,7 @@ from baldur.preparation.site_effects import (
 )
 from baldur.preparation.steps import Step, chosen_views
 from baldur.views import MultiView, View
-from baldur.views.sources import Source, SubsetSource
+from baldur.views.sources import ArraySource, Source
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
 
 NEW_SITES = ("pooled", "own")
@@ -198,28 +199,16 @@ class SiteHarmoniser(Step):
             others = [v for v in np.unique(labels[labels != ""]).tolist() if v not in seen]
             rows = [np.flatnonzero(labels == v) for v in others]
             new = [at for at in rows if len(at) >= self.min_rows]
-        matrices: dict[str, Any] = {}
+        made = []
         for name in X.view_names:
+            if name not in self.view_names_:
+                continue
             view = X.view(name)
-            if name in self.view_names_:
-                source: Source = self._harmonised(X, name, kept, place, new)
-                small = view.shape[0] * view.shape[1] * source.dtype.itemsize <= _KEEP_BYTES
-                matrices[name] = source.read(None, slice(None)) if small else source
-            elif view.rows is None:
-                matrices[name] = view.source
-            else:
-                matrices[name] = SubsetSource(view.source, view.rows)
-        views = {name: X.view(name) for name in X.view_names}
-        return MultiView(
-            matrices,
-            sample_ids=X.sample_ids,
-            feature_names={v: w.feature_names for v, w in views.items() if w.names_given},
-            feature_info=X.feature_info,
-            present={
-                v: w.declared_present for v, w in views.items() if w.declared_present is not None
-            },
-            samples=X.samples,
-        )
+            source: Source = self._harmonised(X, name, kept, place, new)
+            if view.shape[0] * view.shape[1] * source.dtype.itemsize <= _KEEP_BYTES:
+                source = ArraySource(source.read(None, slice(None)))
+            made.append(replace(view, source=source))
+        return X.replace_views(made)
 
     def _harmonised(
         self, X: MultiView, name: str, kept: np.ndarray, place: np.ndarray, new: list[np.ndarray]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.encode import Encoded, encode_view, is_numeric
-from baldur.views.sources import ArraySource, Source, SubsetSource, as_source
+from baldur.views.sources import ArraySource, SubsetSource, as_source
 from baldur.views.validate import (
     check_columns,
     check_feature_info,
@@ -23,7 +23,7 @@ from baldur.views.validate import (
     check_view_names,
     check_width,
 )
-from baldur.views.view import Table, View, as_rows, split_columns
+from baldur.views.view import View, as_rows, split_columns
 
 _FRAME_LIMIT_CELLS = 50_000_000
 
@@ -134,16 +134,16 @@ class MultiView:
         info = {name: one.info for name, one in encoded.items() if one.info is not None}
         info.update(_checked_keys(feature_info, names, "feature_info"))
         declared = _checked_keys(present, names, "present")
-        self._tables = {
-            name: Table(
-                source=source,
-                names=check_feature_names(name, given.get(name), source.shape[1]),
-                info=check_feature_info(name, info.get(name), source.shape[1]),
-                present=check_present(name, declared.get(name), n),
+        self._views = {
+            name: View(
+                name,
+                source,
+                check_feature_names(name, given.get(name), source.shape[1]),
+                check_feature_info(name, info.get(name), source.shape[1]),
+                check_present(name, declared.get(name), n),
             )
             for name, source in sources.items()
         }
-        self._rows: np.ndarray | None = None
         self.sample_ids = check_sample_ids(sample_ids, n, frames)
         self._samples = check_samples(samples, self.sample_ids)
 
@@ -152,12 +152,12 @@ class MultiView:
     @property
     def view_names(self) -> list[str]:
         """Names of the views, in order."""
-        return list(self._tables)
+        return list(self._views)
 
     @property
     def n_features(self) -> dict[str, int]:
         """Number of features per view."""
-        return {name: table.source.shape[1] for name, table in self._tables.items()}
+        return {name: view.shape[1] for name, view in self._views.items()}
 
     @property
     def feature_names(self) -> Mapping[str, np.ndarray]:
@@ -167,13 +167,14 @@ class MultiView:
     @property
     def feature_groups(self) -> dict[str, np.ndarray]:
         """For views with categories, a number per feature that columns of a category share."""
-        found = {name: self.view(name).feature_groups for name in self.view_names}
+        found = {name: view.feature_groups for name, view in self._views.items()}
         return {name: groups for name, groups in found.items() if groups is not None}
 
     @property
     def feature_info(self) -> dict[str, pd.DataFrame]:
         """Tables about the features, for the views that have one."""
-        return {name: t.info for name, t in self._tables.items() if t.info is not None}
+        found = {name: view.feature_info for name, view in self._views.items()}
+        return {name: info for name, info in found.items() if info is not None}
 
     @property
     def present(self) -> Mapping[str, np.ndarray]:
@@ -188,7 +189,7 @@ class MultiView:
     @property
     def dtype(self) -> np.dtype:
         """Smallest dtype that holds every view."""
-        return np.result_type(*(table.source.dtype for table in self._tables.values()))
+        return np.result_type(*(view.dtype for view in self._views.values()))
 
     @property
     def samples(self) -> pd.DataFrame | None:
@@ -200,33 +201,15 @@ class MultiView:
 
     def view(self, name: str) -> View:
         """Return one view by its name."""
-        if name not in self._tables:
+        if name not in self._views:
             raise InputError(f"There is no view {name!r}; the views are {self.view_names}.")
-        return View(name, self._tables[name], self._rows)
+        # A copy, since it remembers which samples are present, and cells may be changed in place.
+        return replace(self._views[name])
 
-    @property
-    def rows(self) -> np.ndarray | None:
-        """Rows of the stored matrices that the samples are; None means all, in order."""
-        return self._rows
-
-    def table(self, name: str) -> Table:
-        """Return one view as stored, with all the rows it was built with."""
-        return self._tables[self.view(name).name]
-
-    def replace_tables(self, tables: Mapping[str, Table]) -> MultiView:
-        """Return a container with other tables for some views, or with more views.
-
-        Parameters
-        ----------
-        tables : dict of str to Table
-            Each with as many rows as the stored tables have.
-
-        Returns
-        -------
-        MultiView
-            Of the same samples; see `baldur.views.container` for what is made with it.
-        """
-        return self._with({**self._tables, **tables}, self._rows, self.sample_ids, self._samples)
+    def replace_views(self, views: Iterable[View]) -> MultiView:
+        """Return the same samples with other views by the names of some, or with more views."""
+        replaced = self._views | {view.name: view for view in views}
+        return self._with(replaced, self.sample_ids, self._samples)
 
     def with_samples(self, samples: pd.DataFrame | None) -> MultiView:
         """Return the same views with another table about the samples.
@@ -241,15 +224,14 @@ class MultiView:
         MultiView
         """
         table = check_samples(samples, self.sample_ids)
-        return self._with(self._tables, self._rows, self.sample_ids, table)
+        return self._with(self._views, self.sample_ids, table)
 
     # -- cutting ---------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> MultiView:
         rows = as_rows(key, len(self))
         return self._with(
-            self._tables,
-            rows if self._rows is None else self._rows[rows],
+            {name: view.take_rows(rows) for name, view in self._views.items()},
             self.sample_ids[rows],
             None if self._samples is None else self._samples.iloc[rows].reset_index(drop=True),
         )
@@ -257,32 +239,47 @@ class MultiView:
     def select(self, names: str | Sequence[str]) -> MultiView:
         """Return a container with only the named views, in the order given."""
         wanted = [names] if isinstance(names, str) else list(names)
-        unknown = [name for name in wanted if name not in self._tables]
+        unknown = [name for name in wanted if name not in self._views]
         if unknown or not wanted or len(set(wanted)) != len(wanted):
             raise InputError(
                 f"select expects one or more different names out of {self.view_names}, "
                 f"but got {wanted}."
             )
-        return self._with(
-            {n: self._tables[n] for n in wanted}, self._rows, self.sample_ids, self._samples
-        )
+        return self._with({n: self._views[n] for n in wanted}, self.sample_ids, self._samples)
 
     @classmethod
     def _with(
-        cls,
-        tables: dict[str, Table],
-        rows: np.ndarray | None,
-        sample_ids: np.ndarray,
-        samples: pd.DataFrame | None,
+        cls, views: dict[str, View], sample_ids: np.ndarray, samples: pd.DataFrame | None
     ) -> MultiView:
         made = cls.__new__(cls)
-        made._tables = tables
-        made._rows = rows
+        made._views = views
         made.sample_ids = sample_ids
         made._samples = samples
         return made
 
     # -- in and out ------------------------------------------------------------------------
+
+    @classmethod
+    def from_views(
+        cls, views: Iterable[View], sample_ids: np.ndarray, samples: pd.DataFrame | None = None
+    ) -> MultiView:
+        """Build a container of views of the same samples.
+
+        Parameters
+        ----------
+        views : sequence of View
+            Views with different names and the same number of samples.
+        sample_ids : array of str or int
+            Unique name of each sample.
+        samples : DataFrame, optional
+            One row per sample, in the order of the samples.
+
+        Returns
+        -------
+        MultiView
+        """
+        ids = check_sample_ids(sample_ids, len(sample_ids), {})
+        return cls._with({view.name: view for view in views}, ids, check_samples(samples, ids))
 
     @classmethod
     def from_dict(cls, views: ViewsLike, **keywords: Any) -> MultiView:
@@ -402,15 +399,14 @@ class MultiView:
 
     def __repr__(self) -> str:
         n, d = self.shape
-        n_views = len(self._tables)
+        n_views = len(self._views)
         lines = [
             f"MultiView: {n:,} sample{'s' * (n != 1)}, {d:,} feature{'s' * (d != 1)} in "
             f"{n_views} view{'s' * (n_views != 1)}"
         ]
-        wide = max(len(name) for name in self._tables)
+        wide = max(len(name) for name in self._views)
         digits = max(len(f"{k:,}") for k in self.n_features.values())
-        for name in self.view_names:
-            view = self.view(name)
+        for name, view in self._views.items():
             source = view.source.base if isinstance(view.source, SubsetSource) else view.source
             kind = type(source).__name__.removesuffix("Source").lower()
             mapped = "" if source.in_memory else ", memory-mapped"
@@ -440,15 +436,11 @@ def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) 
 
 def select_columns(mv: MultiView, columns: Mapping[str, np.ndarray]) -> MultiView:
     """Return `mv` with only the numbered columns of some views, not copied."""
-    tables = {}
-    for name, index in columns.items():
-        view, old = mv.view(name), mv.table(name)
-        if len(index) == view.shape[1] and np.array_equal(index, np.arange(len(index))):
-            continue
-        source = SubsetSource(old.source, columns=index)
-        info = None if old.info is None else old.info.iloc[index].reset_index(drop=True)
-        tables[name] = replace(old, source=source, names=view.names_of(index), info=info)
-    return mv.replace_tables(tables)
+    return mv.replace_views(
+        view.take_columns(index)
+        for view, index in ((mv.view(name), index) for name, index in columns.items())
+        if not np.array_equal(index, np.arange(view.shape[1]))
+    )
 
 
 def set_view(
@@ -462,11 +454,5 @@ def set_view(
 
     Shapes: cells (n_samples, n_features).
     """
-    source: Source = ArraySource(cells)
-    if mv.rows is not None:
-        # The other views count rows as they are stored, and so must this one.
-        row_map = np.full(mv.table(mv.view_names[0]).source.shape[0], -1)
-        row_map[mv.rows] = np.arange(len(mv))
-        source = SubsetSource(source, row_map)
-    present = mv.table(name).present if name in mv.view_names else None
-    return mv.replace_tables({name: Table(source, names, info, present)})
+    present = mv.view(name).declared_present if name in mv.view_names else None
+    return mv.replace_views([View(name, ArraySource(cells), names, info, present)])

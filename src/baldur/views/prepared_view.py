@@ -15,7 +15,6 @@ kept in float64. Relative errors are then about 1e-6 of the largest entry of a p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from baldur.core.state import Flags, Form, Object, Text
 from baldur.exceptions import InputError
 from baldur.views import standardised_blocks as standardised
 from baldur.views.sources import ArraySource, SubsetSource
-from baldur.views.standardised_blocks import Standardised, StandardisedArray, tile_width
+from baldur.views.standardised_blocks import Standardised, StandardisedArray
 
 KEEP_LIMIT_BYTES = 1 << 29
 """In-memory float views up to this size (as float32) are stored standardised."""
@@ -53,8 +52,7 @@ class PreparedView:
         self.reads: list[int] = [] if reads is None else reads
         self.absent = absent
         self._cells = cells
-        width = cells.array.shape[1] if isinstance(cells, StandardisedArray) else cells.shape[1]
-        self.shape = (len(absent), width)
+        self.shape = (len(absent), cells.shape[1])
         self.dtype = np.dtype(cells.dtype)
 
     kind: ClassVar[str] = "prepared view"
@@ -73,13 +71,6 @@ class PreparedView:
         """Whether the standardised cells are held as one array."""
         return isinstance(self._cells, StandardisedArray)
 
-    def _width(self, n_rows: int | None = None) -> int:
-        n = self.shape[0] if n_rows is None else n_rows
-        if isinstance(self._cells, StandardisedArray):
-            return tile_width(n, self.dtype.itemsize)
-        stored = self._cells.source.dtype.itemsize
-        return tile_width(n, self.dtype.itemsize, stored, self._cells.max_bytes)
-
     def _tiles(
         self,
         width: int | None = None,
@@ -89,8 +80,8 @@ class PreparedView:
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield tiles, exact ones in float64, and count their columns as read."""
         self.reads.append(self.shape[1] if columns is None else len(columns))
-        cells = self._exact() if exact else self._cells
-        return cells.tiles(self._width() if width is None else width, weights, columns)
+        cells = self._cells.exact() if exact else self._cells
+        return cells.tiles(width or self._cells.width(self.shape[0]), weights, columns)
 
     def _check(self, array: Any, shape: tuple[int | None, ...], what: str) -> np.ndarray:
         array = np.asarray(array, dtype=np.float64)
@@ -167,7 +158,7 @@ class PreparedView:
                 f"have {self.shape[1]} and {other.shape[1]}."
             )
         root, sign, peak, used = self._roots(s)
-        width = self._width(max(self.shape[0], other.shape[0]))
+        width = self._cells.width(max(self.shape[0], other.shape[0]))
         gram = np.zeros((other.shape[0], self.shape[0]))
         ours = self._tiles(width, root, used)
         theirs = other._tiles(width, root, used)
@@ -235,22 +226,10 @@ class PreparedView:
             out[:, cols] = tile
         return out
 
-    def _exact(self) -> Standardised | StandardisedArray:
-        if isinstance(self._cells, StandardisedArray):
-            return self._cells
-        return replace(self._cells, dtype=np.dtype(np.float64))
-
     def take_rows(self, rows: Any) -> PreparedView:
         """Return chosen samples with the same statistics; nothing wide is copied."""
         index = np.arange(self.shape[0])[np.asarray(rows)].reshape(-1)
-        absent = self.absent[index]
-        cells = self._cells
-        held = index if cells.rows is None else cells.rows[index]
-        if isinstance(cells, StandardisedArray):
-            return PreparedView(self.name, replace(cells, rows=held), absent, self.reads)
-        design = None if cells.design is None else cells.design[index]
-        made = replace(cells, rows=held, absent=absent, design=design)
-        return PreparedView(self.name, made, absent, self.reads)
+        return PreparedView(self.name, self._cells.take_rows(index), self.absent[index], self.reads)
 
     def __repr__(self) -> str:
         n, d = self.shape
@@ -288,8 +267,7 @@ def prepare_view(cells: Standardised) -> PreparedView:
     if not isinstance(base, ArraySource) or cells.source.dtype == np.int8 or size > limit:
         return PreparedView(cells.name, cells, cells.absent)
     array: np.ndarray | None = None
-    width = tile_width(n, cells.dtype.itemsize, cells.source.dtype.itemsize, cells.max_bytes)
-    for cols, tile in cells.tiles(width):
+    for cols, tile in cells.tiles(cells.width(n)):
         if array is None:
             column_major = tile.flags.f_contiguous and not tile.flags.c_contiguous
             array = np.empty((n, d), dtype=cells.dtype, order="F" if column_major else "C")

@@ -6,7 +6,7 @@ Both kinds offer `tiles(width, weights, columns)`; the products know nothing els
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from baldur.core.state import (
     stored,
 )
 from baldur.exceptions import InputError
-from baldur.views.sources import MISSING_INT8, ArraySource, Source
+from baldur.views.sources import MISSING_INT8, ArraySource, Source, SubsetSource
 
 DEFAULT_BLOCK_BYTES = 1 << 26
 """Bytes of one column block by default: 64 MB."""
@@ -53,7 +53,6 @@ def tile_width(
 
 def raw_tiles(
     source: Source,
-    rows: np.ndarray | None,
     width: int,
     max_bytes: int = DEFAULT_BLOCK_BYTES,
     columns: np.ndarray | None = None,
@@ -63,7 +62,7 @@ def raw_tiles(
     A source outside memory is read in blocks of up to `max_bytes`, each a whole number of tiles,
     so that files are read in large pieces while the work is done on small ones.
     """
-    n = source.shape[0] if rows is None else len(rows)
+    n = source.shape[0]
     total = source.shape[1] if columns is None else len(columns)
     per_block = width
     if not source.in_memory:
@@ -71,7 +70,7 @@ def raw_tiles(
     for start in range(0, total, per_block):
         stop = min(start + per_block, total)
         wanted = slice(start, stop) if columns is None else columns[start:stop]
-        block = source.read(rows, wanted)
+        block = source.read(None, wanted)
         for first in range(start, stop, width):
             last = min(first + width, stop)
             yield slice(first, last), block[:, first - start : last - start]
@@ -150,7 +149,6 @@ class Standardised:
 
     kind: ClassVar[str] = "standardised cells"
 
-    rows: np.ndarray | None  # Rows of the source, in order
     name: str = stored(Text())  # View, for messages
     source: Source = stored(Numbers("N D", "number", finite=False, largest=np.inf))
     mean: np.ndarray = stored(Numbers("D", largest=np.inf))
@@ -172,7 +170,7 @@ class Standardised:
         """Return what is stored: the cells as they are in the source."""
         return {
             # Read as products do, so that the layout in memory and with it every rounding stays.
-            "source": np.asarray(self.source.read(self.rows, slice(None))),
+            "source": np.asarray(self.source.read(None, slice(None))),
             "dtype": str(self.dtype),
         }
 
@@ -180,7 +178,7 @@ class Standardised:
     def from_values(cls, values: dict[str, Any]) -> Standardised:
         """Return the cells of stored values."""
         source, dtype = ArraySource(values["source"]), np.dtype(values["dtype"])
-        return cls(**{**values, "source": source, "rows": None, "dtype": dtype})
+        return cls(**{**values, "source": source, "dtype": dtype})
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse infinite cells, and fields that lack what they are used with."""
@@ -202,6 +200,21 @@ class Standardised:
     def shape(self) -> tuple[int, int]:
         """Number of samples and of features."""
         return len(self.absent), self.source.shape[1]
+
+    def width(self, n_rows: int) -> int:
+        """Return how many columns make a tile."""
+        itemsize = self.dtype.itemsize
+        return tile_width(n_rows, itemsize, self.source.dtype.itemsize, self.max_bytes)
+
+    def exact(self) -> Standardised:
+        """Return the cells in float64."""
+        return replace(self, dtype=np.dtype(np.float64))
+
+    def take_rows(self, rows: np.ndarray) -> Standardised:
+        """Return the cells of chosen samples, not copied."""
+        source, design = SubsetSource(self.source, rows), self.design
+        design = None if design is None else design[rows]
+        return replace(self, source=source, absent=self.absent[rows], design=design)
 
     def tiles(
         self,
@@ -230,7 +243,7 @@ class Standardised:
         design = None if self.design is None else self.design.astype(self.dtype)
         lacking = np.flatnonzero(self.absent)
         buffer: np.ndarray | None = None
-        for cols, raw in raw_tiles(self.source, self.rows, width, self.max_bytes, columns):
+        for cols, raw in raw_tiles(self.source, width, self.max_bytes, columns):
             if buffer is None:
                 buffer = _like_layout(raw, self.dtype)
             tile = buffer[:, : raw.shape[1]]
@@ -299,10 +312,16 @@ class StandardisedArray:
     array: np.ndarray = stored(Numbers("N D"))
     rows: np.ndarray | None = None
 
+    @property
+    def source(self) -> Source:
+        """The chosen rows of the array."""
+        source = ArraySource(self.array)
+        return source if self.rows is None else SubsetSource(source, self.rows)
+
     def state_values(self) -> dict[str, Any]:
         """Return what is stored: the cells of the rows."""
         # Read as products do, so that the layout in memory and with it every rounding stays.
-        return {"array": ArraySource(self.array).read(self.rows, slice(None))}
+        return {"array": self.source.read(None, slice(None))}
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse numbers of another precision than products have."""
@@ -314,6 +333,23 @@ class StandardisedArray:
         """The precision that products are computed in."""
         return self.array.dtype
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of features."""
+        return self.source.shape
+
+    def width(self, n_rows: int) -> int:
+        """Return how many columns make a tile."""
+        return tile_width(n_rows, self.dtype.itemsize)
+
+    def exact(self) -> StandardisedArray:
+        """Return the cells as they are, since they are stored in the working precision."""
+        return self
+
+    def take_rows(self, rows: np.ndarray) -> StandardisedArray:
+        """Return the cells of chosen samples, not copied."""
+        return replace(self, rows=rows if self.rows is None else self.rows[rows])
+
     def tiles(
         self,
         width: int,
@@ -321,8 +357,7 @@ class StandardisedArray:
         columns: np.ndarray | None = None,
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield (columns, standardised cells, times weights); tiles must not be written to."""
-        source = ArraySource(self.array)
-        for cols, cells in raw_tiles(source, self.rows, width, columns=columns):
+        for cols, cells in raw_tiles(self.source, width, columns=columns):
             if weights is None:
                 yield cols, cells
             else:

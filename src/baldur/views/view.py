@@ -1,10 +1,11 @@
-"""View: one named matrix for the current rows of a container."""
+"""View: one named matrix of a container."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,18 +68,9 @@ def _pick(key: Any, n: int, where: str, unit: str) -> np.ndarray:
     return np.where(index < 0, index + n, index).astype(np.intp)
 
 
-@dataclass(frozen=True)
-class Table:
-    """One view over all rows of the container it was built in."""
-
-    source: Source
-    names: np.ndarray | None = None
-    info: pd.DataFrame | None = None
-    present: np.ndarray | None = None
-
-
+@dataclass(frozen=True, eq=False)
 class View:
-    """One view of a `MultiView`, for its current rows.
+    """One view of a `MultiView`, for its current samples.
 
     Attributes
     ----------
@@ -103,47 +95,41 @@ class View:
            [nan, nan]])
     """
 
-    def __init__(self, name: str, table: Table, rows: np.ndarray | None) -> None:
-        self.name = name
-        self._table = table
-        self._rows = rows
-        n = table.source.shape[0] if rows is None else len(rows)
-        self.shape = (n, table.source.shape[1])
-        self.dtype = table.source.dtype
-        self._present: np.ndarray | None = None
+    name: str
+    source: Source
+    """The matrix behind the view, with its current samples."""
+    names: np.ndarray | None = None
+    """Names of the features as given by the user, or None."""
+    feature_info: pd.DataFrame | None = None
+    """One row per feature (chromosome, voxel, ...), or None."""
+    declared_present: np.ndarray | None = None
+    """Presence as given by the user (bool per sample), before looking at any cell."""
 
     @property
-    def source(self) -> Source:
-        """The matrix behind the view, with all the rows it was built with."""
-        return self._table.source
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of features."""
+        return self.source.shape
 
     @property
-    def rows(self) -> np.ndarray | None:
-        """Row numbers of `source` that form this view; None means all."""
-        return self._rows
+    def dtype(self) -> np.dtype:
+        """The dtype of the cells as stored."""
+        return self.source.dtype
 
     @property
     def feature_names(self) -> np.ndarray:
         """Names of the features, "<view>_<j>" unless given."""
-        if self._table.names is not None:
-            return self._table.names
-        return self.names_of(np.arange(self.shape[1]))
+        return self.names_of(np.arange(self.shape[1])) if self.names is None else self.names
 
     def names_of(self, index: np.ndarray) -> np.ndarray:
         """Return the names of some features without making all of them."""
-        if self._table.names is not None:
-            return self._table.names[index]
+        if self.names is not None:
+            return self.names[index]
         return default_names(self.name, index, self.shape[1])
 
     @property
     def names_given(self) -> bool:
         """Whether the user named the features."""
-        return self._table.names is not None
-
-    @property
-    def feature_info(self) -> pd.DataFrame | None:
-        """One row per feature (chromosome, voxel, ...), or None."""
-        return self._table.info
+        return self.names is not None
 
     @property
     def feature_groups(self) -> np.ndarray | None:
@@ -153,7 +139,7 @@ class View:
         category, and every other feature by itself. Numbers rise from 0 in the order of the
         features.
         """
-        info = self._table.info
+        info = self.feature_info
         if info is None or "column" not in info or "level" not in info:
             return None
         coded = info["level"].notna().to_numpy()
@@ -163,31 +149,21 @@ class View:
         key = np.where(coded, "=" + info["column"].astype(str).to_numpy(dtype=object), own)
         return np.asarray(pd.factorize(key)[0], dtype=np.intp)
 
-    @property
-    def declared_present(self) -> np.ndarray | None:
-        """Presence as given by the user (bool per sample), before looking at any cell."""
-        if self._table.present is None or self._rows is None:
-            return self._table.present
-        return self._table.present[self._rows]
-
-    @property
+    @cached_property
     def present(self) -> np.ndarray:
         """False for samples with a missing view: declared, or every cell missing."""
-        if self._present is None:
-            declared = self.declared_present
-            present = np.ones(self.shape[0], dtype=bool) if declared is None else declared.copy()
-            if self.dtype.kind == "f" or self.dtype == np.int8:
-                # Only rows missing throughout the first block are followed into the next.
-                suspects = np.flatnonzero(present)
-                for cols in self._search_blocks():
-                    if suspects.size == 0:
-                        break
-                    rows = suspects if self._rows is None else self._rows[suspects]
-                    block = self.source.read(rows, cols)
-                    suspects = suspects[_missing(block).all(axis=1)]
-                present[suspects] = False
-            self._present = present
-        return self._present
+        declared = self.declared_present
+        present = np.ones(self.shape[0], dtype=bool) if declared is None else declared.copy()
+        if self.dtype.kind == "f" or self.dtype == np.int8:
+            # Only rows missing throughout the first block are followed into the next.
+            suspects = np.flatnonzero(present)
+            for cols in self._search_blocks():
+                if suspects.size == 0:
+                    break
+                block = self.source.read(suspects, cols)
+                suspects = suspects[_missing(block).all(axis=1)]
+            present[suspects] = False
+        return present
 
     def _search_blocks(self) -> Iterator[slice]:
         # A narrow first look settles nearly every row.
@@ -195,6 +171,25 @@ class View:
         yield slice(0, first)
         for cols in column_blocks(self.shape[0], self.shape[1] - first, 8):
             yield slice(cols.start + first, cols.stop + first)
+
+    def take_rows(self, rows: np.ndarray) -> View:
+        """Return the view of some samples, not copied; -1 stands for one that does not have it."""
+        present, known = self.declared_present, rows >= 0
+        if present is not None:
+            present = present[rows] & known
+        elif not known.all():
+            present = known
+        return replace(self, source=SubsetSource(self.source, rows), declared_present=present)
+
+    def take_columns(self, index: np.ndarray) -> View:
+        """Return the view of some features, not copied."""
+        info = self.feature_info
+        return replace(
+            self,
+            source=SubsetSource(self.source, columns=index),
+            names=self.names_of(index),
+            feature_info=None if info is None else info.iloc[index].reset_index(drop=True),
+        )
 
     def raw(self, cols: Any = None) -> np.ndarray:
         """Return cells as stored, missing codes included.
@@ -208,7 +203,7 @@ class View:
         -------
         ndarray of shape (n_samples, n_columns)
         """
-        return self.source.read(self._rows, as_columns(cols, self.shape[1], self.name))
+        return self.source.read(None, as_columns(cols, self.shape[1], self.name))
 
     def read(self, cols: Any = None) -> np.ndarray:
         """Return cells as floats, with NaN where a cell or the whole view is missing.
