@@ -27,7 +27,7 @@ def content(word, card=True):
     """What is written: the word is everywhere."""
     about = {"format": "baldur model", "schema": 4, "versions": {}, "word": word}
     printed = {"card.json": f'"{word}"'.encode(), "card.md": word.encode()} if card else {}
-    return about, f'"{word}"'.encode(), word.encode() * 10, printed
+    return about, {"state": f'"{word}"'.encode(), "arrays": word.encode() * 10, **printed}
 
 
 def write(folder, word, overwrite=True, card=True):
@@ -37,7 +37,8 @@ def write(folder, word, overwrite=True, card=True):
 
 def word_of(folder, with_card=True):
     """The word of a folder, once all of it is of one model."""
-    manifest, state, arrays, printed = read_folder(folder, MOST)
+    manifest, printed = read_folder(folder, MOST)
+    state, arrays = printed.pop("state"), printed.pop("arrays")
     word = manifest["word"]
     assert state == f'"{word}"'.encode()
     assert arrays == word.encode() * 10
@@ -88,9 +89,7 @@ def test_the_identity_is_of_the_model_and_not_of_its_place(tmp_path):
     two = write(write(tmp_path / "two", "other"), "same")
     assert (one / "state.json").exists()
     assert (two / "state-2.json").exists()
-    assert (
-        read_folder(one, MOST).manifest["identity"] == read_folder(two, MOST).manifest["identity"]
-    )
+    assert read_folder(one, MOST)[0]["identity"] == read_folder(two, MOST)[0]["identity"]
 
 
 def test_stopped_at_any_step_there_is_the_old_model_or_the_new(tmp_path, monkeypatch):
@@ -318,7 +317,7 @@ def test_formatting_and_the_page_are_free_and_a_card_may_be_taken_away(tmp_path)
     edit(folder, lambda m: None)
     (folder / "card.md").write_text("My own words.")
     (folder / "card.json").unlink()
-    assert read_folder(folder, MOST).manifest["word"] == "good"
+    assert read_folder(folder, MOST)[0]["word"] == "good"
     (folder / "card.json").write_text('"other"')
     with pytest.raises(InputError, match=r"card\.json is not what the manifest says"):
         read_folder(folder, MOST)

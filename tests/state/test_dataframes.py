@@ -58,11 +58,11 @@ def test_attributes_of_a_table_stay():
 
 def test_columns_that_must_be_there():
     state = dataframe_state(pd.DataFrame({"a": [1]}))
-    Table({"a": "whole numbers"}).read(state, Sizes())
+    Table({"a": "whole numbers"})(state, Sizes())
     with pytest.raises(InputError, match="columns: expected the columns"):
-        Table({"b": None}).read(state, Sizes())
+        Table({"b": None})(state, Sizes())
     with pytest.raises(InputError, match="expected text in the column a"):
-        Table({"a": "text"}).read(state, Sizes())
+        Table({"a": "text"})(state, Sizes())
 
 
 @pytest.mark.parametrize(

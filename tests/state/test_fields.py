@@ -20,6 +20,7 @@ from baldur.core.state import (
     Number,
     Numbers,
     Object,
+    OrNone,
     Sizes,
     StateError,
     Text,
@@ -111,8 +112,7 @@ def test_a_wrong_value_is_refused_and_named(value, form, match):
 
 
 def test_values_that_may_be_missing():
-    assert read(Number(optional=True), None) is None
-    assert Number(optional=True).write(None) is None
+    assert read(OrNone(Number()), None) is None
     assert read(Names(or_text=True), "a") == "a"
     assert read(ByView(Integer(), some=True), {"b": 1}, widths=VIEWS) == {"b": 1}
 
@@ -141,7 +141,7 @@ class Inner:
 @dataclass
 class Outer:
     kind: ClassVar[str] = "outer"
-    members: list = stored(Each(Object((Inner,))))
+    members: list = stored(Each(Object(Inner)))
     first: float = stored(Number(), default=0.0)
     note: str = "not stored"
 

@@ -41,24 +41,42 @@ def find_special(folder: Path) -> Path | None:
     return None
 
 
+_NOT_PLAIN = (errno.ELOOP, errno.ENXIO, errno.EMLINK, errno.EISDIR)
+"""What the system answers for a link, a pipe without the other end, or a folder."""
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """Return the descriptor of a plain file, without following a link or waiting for a pipe.
+
+    Anything else in its place is an InputError; other errors are those of the system.
+    """
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    try:
+        if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
+            raise OSError(errno.ELOOP, "a link")
+        number = os.open(path, flags, 0o666)
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            os.close(number)
+            raise OSError(errno.ELOOP, "not a plain file")
+    except OSError as error:
+        if error.errno in _NOT_PLAIN:
+            raise InputError(f"{path} is a link or not a regular file.") from error
+        raise
+    return number
+
+
 def open_to_append(path: Path) -> IO[str]:
     """Open a text file to add lines to it, refusing links and files with several names.
 
     A symbolic link, a second name of another file (a hard link) or a pipe in its place is refused:
     the lines would go somewhere else, or never arrive.
     """
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"):
-        flags |= getattr(os, name, 0)
     try:
-        number = os.open(path, flags, 0o666)
-    except OSError as error:
-        # A link, a pipe without a reader, or a folder; other errors are those of the disk.
-        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-            raise _not_plain(path) from error
-        raise
-    state = os.fstat(number)
-    if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
+        number = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    except InputError as error:
+        raise _not_plain(path) from error
+    if os.fstat(number).st_nlink > 1:
         os.close(number)
         raise _not_plain(path)
     return os.fdopen(number, "a", encoding="utf-8")

@@ -3,15 +3,15 @@
 A class that can be saved names its ``kind`` and describes what is stored of it: a dataclass in the
 metadata of its fields (`stored`), any other class in a table ``stored_fields``. `write_state` turns
 an object into plain values: None, bool, int, float, str, NumPy arrays of numbers, truth values or
-text, and lists and string-keyed dictionaries of these. `read_state` checks every value against its
-description and builds the object again. A field too many, a field too few or a value that cannot be
-is an InputError that names the field.
+text, and lists and string-keyed dictionaries of these. `read_state` checks every value with the
+form of its field and builds the object again. A field too many, a field too few or a value that
+cannot be is an InputError that names the field.
 
 Three methods are for objects that differ from what is stored of them:
 
 - ``state_values(self)`` returns the stored values by name; without it they are the attributes.
-- ``from_values(cls, values)`` builds the object; without it, values that the constructor takes are
-  passed to it, and the others are set as attributes.
+- ``from_values(cls, values, sizes)`` builds the object; without it, values that the constructor
+  takes are passed to it, and the others are set as attributes.
 - ``check_state(self, sizes)`` checks relations between fields, with `need`.
 
 How states become files is the job of `baldur.saving`. ``docs/reference/model-format.md`` lists
@@ -41,7 +41,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
@@ -134,81 +133,73 @@ class Sizes:
 
 # -- forms of values -----------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class Form:
-    """How one value is stored, and what must hold for it."""
-
-    optional: bool = dataclasses.field(default=False, kw_only=True)  # Whether it may be None
-
-    def _write(self, value: Any) -> Any:
-        """Return the value as plain values."""
-        return plain(value)
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        """Return the value of plain values, or raise a StateError."""
-        return value
-
-    def write(self, value: Any) -> Any:
-        """Return a value, or None, as plain values."""
-        return None if value is None and self.optional else self._write(value)
-
-    def read(self, value: Any, sizes: Sizes) -> Any:
-        """Return the value of plain values, or None where it may be missing."""
-        return None if value is None and self.optional else self._read(value, sizes)
+Form = Callable[[Any, Sizes], Any]
+"""Checks a stored value and returns it as it is used, or raises a StateError."""
 
 
-Plain = Form
-"""Any tree of plain values."""
+def Plain() -> Form:
+    """Any tree of plain values."""
+    return lambda value, sizes: value
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Limited(Form):
-    """Numbers within limits."""
-
-    finite: bool = True
-    largest: float = LARGEST
-    low: float | None = None
-    high: float | None = None
-    above: float | None = None
-
-    def _check_limits(self, values: np.ndarray, noun: str, high: float | None) -> None:
-        known = values[np.isfinite(values)]
-        need(not self.finite or known.size == values.size, "expected finite numbers")
-        wrong = {
-            f"within {self.largest:g}": (np.abs(known) > self.largest).any(),
-            f"of at least {self.low or 0:g}": self.low is not None and (values < self.low).any(),
-            f"of at most {high or 0:g}": high is not None and (values > high).any(),
-            f"above {self.above or 0:g}": self.above is not None and (values <= self.above).any(),
-        }
-        for condition, is_wrong in wrong.items():
-            need(not is_wrong, f"expected {noun} {condition}")
+def OrNone(form: Form) -> Form:
+    """A value of some form, or None."""
+    return lambda value, sizes: None if value is None else form(value, sizes)
 
 
-@dataclass(frozen=True)
-class Numbers(_Limited):
-    """An array of numbers; `shape` has a number, a name or ``?`` (any number) for each axis."""
+def Numbers(
+    shape: str,
+    kind: str = "float",
+    *,
+    below: str | None = None,
+    unique: bool = False,
+    simplex: bool = False,
+    **limits: Any,
+) -> Form:
+    """An array of numbers; `shape` has a number, a name or ``?`` (any number) for each axis.
 
-    shape: str
-    kind: str = "float"
-    below: str | None = dataclasses.field(default=None, kw_only=True)  # Name of a size
-    unique: bool = dataclasses.field(default=False, kw_only=True)
-    simplex: bool = dataclasses.field(default=False, kw_only=True)  # Sums of 1 along the first axis
+    They are smaller than the size named `below`; with `simplex`, sums along the first axis are 1.
+    """
+    check_limits = _limits(**limits)
 
-    def _write(self, value: Any) -> Any:
-        return np.asarray(value)
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        _check_shape(value, self.shape, self.kind, sizes)
-        high = self.high if self.below is None else sizes.known[self.below] - 1
-        self._check_limits(value, "numbers", high)
-        distinct = not self.unique or len(np.unique(value)) == value.size
+    def read(value: Any, sizes: Sizes) -> Any:
+        _check_shape(value, shape, kind, sizes)
+        check_limits(value, "numbers")
+        if below is not None:
+            high = sizes.known[below] - 1
+            need(not (value > high).any(), f"expected numbers of at most {high:g}")
+        distinct = not unique or len(np.unique(value)) == value.size
         need(distinct, "expected numbers that are all different")
-        if self.simplex:
+        if simplex:
             # Sums of weights that were normalised in float64, or stored as float32.
             sums = value.size > 0 and (np.abs(value.sum(axis=0) - 1.0) <= 1e-6).all()
             need(sums, "expected weights that sum to 1")
         return value
+
+    return read
+
+
+def _limits(
+    finite: bool = True,
+    largest: float = LARGEST,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+) -> Callable[[np.ndarray, str], None]:
+    """Return the check of limits of numbers; it is passed what an error calls them."""
+
+    def check(values: np.ndarray, noun: str) -> None:
+        known = values[np.isfinite(values)]
+        need(not finite or known.size == values.size, "expected finite numbers")
+        need(not (np.abs(known) > largest).any(), f"expected {noun} within {largest:g}")
+        if low is not None:
+            need(not (values < low).any(), f"expected {noun} of at least {low:g}")
+        if high is not None:
+            need(not (values > high).any(), f"expected {noun} of at most {high:g}")
+        if above is not None:
+            need(not (values <= above).any(), f"expected {noun} above {above:g}")
+
+    return check
 
 
 def _check_shape(value: Any, shape: str, kind: str, sizes: Sizes) -> None:
@@ -221,17 +212,17 @@ def _check_shape(value: Any, shape: str, kind: str, sizes: Sizes) -> None:
         raise StateError((), f"expected {wanted}, but got {_described(value)}")
 
 
-def Flags(shape: str, **options: Any) -> Numbers:
+def Flags(shape: str) -> Form:
     """An array of truth values."""
-    return Numbers(shape, "bool", **options)
+    return Numbers(shape, "bool")
 
 
-@dataclass(frozen=True)
-class Covariance(Numbers):
+def Covariance(shape: str) -> Form:
     """Symmetric, positive semidefinite matrices: the last two axes of the array."""
+    numbers = Numbers(shape)
 
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        value = super()._read(value, sizes)
+    def read(value: Any, sizes: Sizes) -> Any:
+        value = numbers(value, sizes)
         diagonal = np.diagonal(value, axis1=-2, axis2=-1)
         need((diagonal >= 0).all(), "expected variances that are not negative")
         if not value.size:
@@ -252,212 +243,179 @@ class Covariance(Numbers):
         need(good, "expected a positive semidefinite matrix")
         return value
 
+    return read
 
-@dataclass(frozen=True)
-class Texts(Form):
+
+def Texts(shape: str, *, unique: bool = False) -> Form:
     """An array of text without control characters."""
 
-    shape: str
-    unique: bool = dataclasses.field(default=False, kw_only=True)
-
-    def _write(self, value: Any) -> Any:
-        return np.asarray(value)
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        _check_shape(value, self.shape, "text", sizes)
+    def read(value: Any, sizes: Sizes) -> Any:
+        _check_shape(value, shape, "text", sizes)
         cells = value.ravel().tolist()
         need(all(type(cell) is str for cell in cells), "expected text")
         need(not has_control("".join(cells)), "expected text without control characters")
-        distinct = not self.unique or len(set(cells)) == len(cells)
+        distinct = not unique or len(set(cells)) == len(cells)
         need(distinct, "expected texts that are all different")
         return value
 
+    return read
 
-@dataclass(frozen=True)
-class Labels(Form):
+
+def Labels() -> Form:
     """Class labels: numbers, truth values or printable text, none of them twice."""
+    texts = Texts("?", unique=True)
+    numbers = Numbers("?", "number", largest=np.inf, unique=True)
 
-    def _write(self, value: Any) -> Any:
-        return np.asarray(value)
+    def read(value: Any, sizes: Sizes) -> Any:
+        is_text = isinstance(value, np.ndarray) and value.dtype.kind in "UO"
+        return texts(value, sizes) if is_text else numbers(value, sizes)
 
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        if isinstance(value, np.ndarray) and value.dtype.kind in "UO":
-            return Texts("?", unique=True).read(value, sizes)
-        return Numbers("?", "number", largest=np.inf, unique=True).read(value, sizes)
+    return read
 
 
-@dataclass(frozen=True)
-class Number(_Limited):
-    """A number; conditions as for `Numbers`."""
+def Number(**limits: Any) -> Form:
+    """A number; limits as for `Numbers`."""
+    check_limits = _limits(**limits)
 
-    def _read(self, value: Any, sizes: Sizes) -> Any:
+    def read(value: Any, sizes: Sizes) -> Any:
         is_number = type(value) in (int, float)
         need(is_number, f"expected a number, but got {_described(value)}")
         try:
             value = float(value)
         except OverflowError:
             raise StateError((), "expected a number that fits into float64") from None
-        self._check_limits(np.asarray(value), "a number", self.high)
+        check_limits(np.asarray(value), "a number")
         return value
 
+    return read
 
-@dataclass(frozen=True)
-class Integer(Form):
-    """A whole number within limits; no count or index of a model leaves 64 bits."""
 
-    low: int = 0
-    high: int = 2**63 - 1
-    name: str | None = None  # In shapes, for which the number then stands
+def Integer(low: int = 0, high: int = 2**63 - 1, name: str | None = None) -> Form:
+    """A whole number within limits; no count or index of a model leaves 64 bits.
 
-    def _read(self, value: Any, sizes: Sizes) -> Any:
+    In shapes, `name` then stands for the number.
+    """
+
+    def read(value: Any, sizes: Sizes) -> Any:
         is_whole = type(value) is int
         need(is_whole, f"expected a whole number, but got {_described(value)}")
-        inside = self.low <= value <= self.high
-        need(inside, f"expected a whole number from {self.low} to {self.high}")
-        if self.name is not None:
-            sizes.known[self.name] = value
+        need(low <= value <= high, f"expected a whole number from {low} to {high}")
+        if name is not None:
+            sizes.known[name] = value
         return value
 
+    return read
 
-@dataclass(frozen=True)
-class Text(Form):
+
+def Text() -> Form:
     """Text without control characters."""
 
-    def _read(self, value: Any, sizes: Sizes) -> Any:
+    def read(value: Any, sizes: Sizes) -> Any:
         good = type(value) is str and not has_control(value)
         need(good, f"expected printable text, but got {_described(value)}")
         return value
 
+    return read
 
-@dataclass(frozen=True)
-class Choice(Form):
+
+def Choice(options: tuple[Any, ...]) -> Form:
     """One of some values."""
 
-    options: tuple[Any, ...]
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        for option in self.options:
+    def read(value: Any, sizes: Sizes) -> Any:
+        for option in options:
             if type(value) is type(option) and value == option:
                 return option
-        raise StateError((), f"expected one of {self.options}, but got {_described(value)}")
+        raise StateError((), f"expected one of {options}, but got {_described(value)}")
+
+    return read
 
 
-def Boolean() -> Choice:
+def Boolean() -> Form:
     """True or false."""
     return Choice((True, False))
 
 
-@dataclass(frozen=True)
-class Names(Form):
+def Names(*, or_text: bool = False) -> Form:
     """A list of printable names, none of them twice; with `or_text`, also a single name."""
 
-    or_text: bool = False
-
-    def _write(self, value: Any) -> Any:
-        return str(value) if isinstance(value, str) else [str(name) for name in value]
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        if self.or_text and type(value) is str:
-            return Text().read(value, sizes)
+    def read(value: Any, sizes: Sizes) -> Any:
+        if or_text and type(value) is str:
+            return Text()(value, sizes)
         value = _list(value)
         good = all(type(name) is str for name in value) and not has_control("".join(value))
         need(good, "expected a list of printable names")
         need(len(set(value)) == len(value), "expected names that are all different")
         return value
 
+    return read
 
-@dataclass(frozen=True)
-class Each(Form):
+
+def Each(form: Form, length: str | None = None) -> Form:
     """A list of values of one form; ``length="M"`` is a list with one entry per view."""
 
-    form: Form
-    length: str | None = None
-
-    def _write(self, value: Any) -> Any:
-        return [self.form.write(entry) for entry in value]
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
+    def read(value: Any, sizes: Sizes) -> Any:
         value = _list(value)
-        if self.length is not None:
-            known = sizes.known.setdefault(self.length, len(value))
+        if length is not None:
+            known = sizes.known.setdefault(length, len(value))
             need(known == len(value), f"expected {known} entries, but got {len(value)}")
-        views = list(sizes.widths) if self.length == "M" else None
+        views = list(sizes.widths) if length == "M" else None
         made = []
         for i, entry in enumerate(value):
             with at(f"[{i}]"):
                 inner = sizes.inner() if views is None else sizes.of_view(views[i])
-                made.append(self.form.read(entry, inner))
+                made.append(form(entry, inner))
         return made
 
+    return read
 
-@dataclass(frozen=True)
-class ByName(Form):
+
+def ByName(form: Form) -> Form:
     """A dictionary from names to values of one form."""
 
-    form: Form
-
-    def _write(self, value: Any) -> Any:
-        return {str(name): self.form.write(entry) for name, entry in value.items()}
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
+    def read(value: Any, sizes: Sizes) -> Any:
         made = {}
         for name, entry in _object(value).items():
             with at(name[:60]):
-                made[name] = self.form.read(entry, sizes.inner())
+                made[name] = form(entry, sizes.inner())
         return made
 
+    return read
 
-@dataclass(frozen=True)
-class ByView(ByName):
+
+def ByView(form: Form, *, some: bool = False) -> Form:
     """A dictionary with an entry for each view, in their order; with `some`, for some of them."""
 
-    some: bool = False
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
+    def read(value: Any, sizes: Sizes) -> Any:
         present = [name for name in sizes.widths if name in _object(value)]
-        complete = self.some or len(present) == len(sizes.widths)
+        complete = some or len(present) == len(sizes.widths)
         ordered = list(value) == present and complete
         need(ordered, f"expected one entry for each of {list(sizes.widths)[:8]}")
         made = {}
         for name in present:
             with at(name):
-                made[name] = self.form.read(value[name], sizes.of_view(name))
+                made[name] = form(value[name], sizes.of_view(name))
         return made
 
+    return read
 
-@dataclass(frozen=True)
-class Widths(Form):
+
+def Widths() -> Form:
     """The number of columns of each view; `ByView` and ``M`` then refer to these views."""
+    by_name = ByName(Integer(1))
 
-    def _write(self, value: Any) -> Any:
-        return {str(name): int(width) for name, width in value.items()}
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        widths = ByName(Integer(1)).read(value, sizes)
+    def read(value: Any, sizes: Sizes) -> Any:
+        widths = by_name(value, sizes)
         need(widths, "expected at least one view")
         need(not has_control("".join(widths)), "expected printable names of views")
         sizes.widths, sizes.known["M"] = widths, len(widths)
         return dict(widths)
 
-
-@dataclass(frozen=True)
-class FromSizes(Form):
-    """A value that is not stored, as it follows from the sizes."""
-
-    value: Callable[[Sizes], Any]
+    return read
 
 
-@dataclass(frozen=True)
-class Object(Form):
+def Object(*classes: type) -> Form:
     """An object of one of some classes."""
-
-    classes: tuple[type, ...]
-
-    def _write(self, value: Any) -> Any:
-        return write_state(value)
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        return read_state(value, *self.classes, sizes=sizes.inner())
+    return lambda value, sizes: read_state(value, *classes, sizes=sizes.inner())
 
 
 # -- objects -------------------------------------------------------------------------------------
@@ -478,12 +436,10 @@ def stored_fields(kind: type) -> Mapping[str, Form]:
 
 def write_state(value: Any) -> State:
     """Return an object as plain values."""
-    fields = stored_fields(type(value))
     values = value.state_values() if hasattr(value, "state_values") else {}
     state: State = {"kind": value.kind}
-    for name, form in fields.items():
-        if not isinstance(form, FromSizes):
-            state[name] = form.write(values[name] if name in values else getattr(value, name))
+    for name in stored_fields(type(value)):
+        state[name] = plain(values[name] if name in values else getattr(value, name), name)
     return state
 
 
@@ -495,10 +451,10 @@ def read_state(state: Any, *classes: type, sizes: Sizes | None = None) -> Any:
         wanted = " or ".join(repr(kind) for kind in kinds)
         raise StateError(("kind",), f"expected {wanted}, but got {_described(name)}")
     sizes = Sizes() if sizes is None else sizes
-    values = read_fields(state, stored_fields(kinds[name]), sizes, known=("kind",))
     kind = kinds[name]
+    values = read_fields(state, stored_fields(kind), sizes, known=("kind",))
     if hasattr(kind, "from_values"):
-        made = kind.from_values(values)
+        made = kind.from_values(values, sizes)
     else:
         settings = signature(kind).parameters
         made = kind(**{name: value for name, value in values.items() if name in settings})
@@ -517,11 +473,8 @@ def read_fields(
     need(not unknown, f"a field {unknown[0][:60]!r} that is not known" if unknown else "")
     for name, form in fields.items():
         with at(name):
-            if isinstance(form, FromSizes):
-                values[name] = form.value(sizes)
-                continue
             need(name in state, "it is missing")
-            values[name] = form.read(state[name], sizes)
+            values[name] = form(state[name], sizes)
     return values
 
 
@@ -548,19 +501,22 @@ def _described(value: Any) -> str:
 
 
 def plain(value: Any, what: str = "a value") -> Any:
-    """Return a value as a tree of plain values: NumPy scalars as numbers, tuples as lists."""
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    if isinstance(value, np.ndarray):
+    """Return a value as a tree of plain values.
+
+    Objects are written by their stored fields, tuples as lists and NumPy scalars as numbers.
+    """
+    if value is None or type(value) in (bool, int, float, str) or isinstance(value, np.ndarray):
         return value
     if isinstance(value, np.generic):
         return plain(value.item(), what)
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, (list, tuple)):
         return [plain(entry, what) for entry in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {str(key): plain(entry, what) for key, entry in value.items()}
-    if isinstance(value, str):
-        return str(value)
+    if isinstance(getattr(type(value), "kind", None), str):
+        return write_state(value)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise InputError(
         f"{what} cannot be saved: it is or holds a {kind}. Use numbers, text, truth values, lists, "

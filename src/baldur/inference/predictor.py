@@ -26,7 +26,7 @@ Shapes: J Gaussians in a block, K factors, C outputs, M views, L features, N tra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,10 +34,10 @@ import numpy as np
 from baldur.core.state import (
     Covariance,
     Each,
-    FromSizes,
     Number,
     Numbers,
     Object,
+    OrNone,
     Sizes,
     need,
     stored,
@@ -120,11 +120,9 @@ class KernelGaussian:
     s: Array = stored(Numbers("J C L", low=0.0))  # for columns, or (J, C, M) for whole views
     intercept_var: float = stored(Number(low=0.0))
     # Columns with their training rows, or training rows of whole views
-    index: Index | None = stored(replace(COLUMNS, optional=True), default=None)
-    cells: Array | None = stored(Numbers("N l", optional=True), default=None)
-    train: list[PreparedView] | None = stored(
-        Each(Object((PreparedView,)), "M", optional=True), default=None
-    )
+    index: Index | None = stored(OrNone(COLUMNS), default=None)
+    cells: Array | None = stored(OrNone(Numbers("N l")), default=None)
+    train: list[PreparedView] | None = stored(OrNone(Each(Object(PreparedView), "M")), default=None)
 
     def __post_init__(self) -> None:
         # As it comes back from a file, so that products of a loaded predictor round alike.
@@ -294,12 +292,13 @@ class Predictor:
 
     # With one Gaussian per output
     blocks: list[WeightGaussian | KernelGaussian] = stored(
-        Each(Object((WeightGaussian, KernelGaussian)))
+        Each(Object(WeightGaussian, KernelGaussian))
     )
     weights: Array = stored(
         Numbers("J C", low=0.0, simplex=True)
     )  # how much each of their Gaussians counts
-    widths: list[int] = stored(FromSizes(lambda sizes: list(sizes.widths.values())))
+    # Columns of each view; stored with the preparation
+    widths: list[int] = field()  # type: ignore[misc]  # `stored` gives no default
     noise: Array = stored(Numbers("C", low=0.0))  # variance of the noise, 0 for logistic outputs
     # Mean square of each view's part of each factor on the training rows, and of each output
     signal: Array = stored(Numbers("M K", low=0.0))
@@ -307,9 +306,14 @@ class Predictor:
     # Variance of a view's part for a sample without the view
     missing_variance: Array = stored(Numbers("M C", low=0.0))
     # None where the Gaussian is used as it is
-    calibration: Calibration | None = stored(Object((Calibration,), optional=True), default=None)
+    calibration: Calibration | None = stored(OrNone(Object(Calibration)), default=None)
     # None where factor k is output k
-    factors: SharedFactors | None = stored(Object((SharedFactors,), optional=True), default=None)
+    factors: SharedFactors | None = stored(OrNone(Object(SharedFactors)), default=None)
+
+    @classmethod
+    def from_values(cls, values: dict[str, Any], sizes: Sizes) -> Predictor:
+        """Return the predictor of stored values."""
+        return cls(**values, widths=list(sizes.widths.values()))
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse weights of other Gaussians, and outputs that are not the factors."""

@@ -100,7 +100,7 @@ class MeanFieldResult:
     converged: bool = stored(Boolean())
     spaces: list[str] = stored(Each(Text(), "M"))  # Per view, "primal" or "dual"
     start: str = stored(Text())
-    spread: list[WeightSpread] = stored(Each(Object((WeightSpread,)), "M"))
+    spread: list[WeightSpread] = stored(Each(Object(WeightSpread), "M"))
 
 
 def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
@@ -222,7 +222,7 @@ class MeanFieldPredictor:
 
     kind: ClassVar[str] = "mean-field predictor"
 
-    result: MeanFieldResult = stored(Object((MeanFieldResult,)))
+    result: MeanFieldResult = stored(Object(MeanFieldResult))
     regression: bool = stored(Boolean())
     # Mean square of each view's part of each factor on the training rows, and of each output
     signal: Array = stored(Numbers("M K", low=0.0))

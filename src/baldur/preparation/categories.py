@@ -9,8 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from baldur.core.dataframe_state import Table
-from baldur.core.state import ByName, Choice, Form, Names, Numbers, Sizes, Text, Texts, need
+from baldur.core.dataframe_state import Table, dataframe_state
+from baldur.core.state import (
+    ByName,
+    Choice,
+    Form,
+    Names,
+    Numbers,
+    OrNone,
+    Sizes,
+    Text,
+    Texts,
+    need,
+)
 from baldur.exceptions import InputError
 from baldur.preparation.new_samples import UnknownLevel
 from baldur.preparation.steps import Step, chosen_views, missing_and_new
@@ -265,7 +276,7 @@ class CategoryEncoder(Step):
 
     kind = "category encoder"
     stored_fields: ClassVar[dict[str, Form]] = {
-        "views": Names(or_text=True, optional=True),
+        "views": OrNone(Names(or_text=True)),
         "drop": Choice(("first", "if_binary", None)),
         "unknown": Choice(("ignore", "error")),
         "levels_": ByName(ByName(Names())),
@@ -281,7 +292,7 @@ class CategoryEncoder(Step):
         """Return tables and names in the form they are stored in."""
         return {
             "_info": {
-                name: info.astype(object).where(info.notna(), None)
+                name: dataframe_state(info.astype(object).where(info.notna(), None))
                 for name, info in self._info.items()
             },
             "_seen": {
@@ -291,7 +302,7 @@ class CategoryEncoder(Step):
         }
 
     @classmethod
-    def from_values(cls, values: dict[str, Any]) -> CategoryEncoder:
+    def from_values(cls, values: dict[str, Any], sizes: Sizes) -> CategoryEncoder:
         """Return the fitted encoder of stored values."""
         settings = {name: values.pop(name) for name in ("views", "drop", "unknown")}
         made = cls(**settings)

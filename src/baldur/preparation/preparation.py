@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from baldur.core.parameters import is_one_of
-from baldur.core.state import ByView, Each, Form, Object, Sizes, Texts, Widths, need
+from baldur.core.state import ByView, Each, Form, Object, OrNone, Sizes, Texts, Widths, need
 from baldur.exceptions import InputError
 from baldur.preparation.categories import CategoryEncoder, level_columns
 from baldur.preparation.column_statistics import SCALES
@@ -551,10 +551,10 @@ class Preparation(BaseEstimator):
     kind = "preparation"
     stored_fields: ClassVar[dict[str, Form]] = {
         "n_features_": Widths(),
-        "steps_": Each(Object(tuple(STEPS.values()))),
-        "scaling_": Object((Scaling,)),
+        "steps_": Each(Object(*STEPS.values())),
+        "scaling_": Object(Scaling),
         # Where the steps changed nothing, the scaling has the same names, and stores them.
-        "_names": ByView(Texts("D", optional=True), some=True),
+        "_names": ByView(OrNone(Texts("D")), some=True),
     }
 
     def state_values(self) -> dict[str, Any]:
@@ -569,7 +569,7 @@ class Preparation(BaseEstimator):
         }
 
     @classmethod
-    def from_values(cls, values: dict[str, Any]) -> Preparation:
+    def from_values(cls, values: dict[str, Any], sizes: Sizes) -> Preparation:
         """Return the fitted preparation of stored values."""
         scaling, steps = values["scaling_"], values["steps_"]
         made = cls(

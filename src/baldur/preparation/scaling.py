@@ -21,6 +21,7 @@ from baldur.core.state import (
     Integer,
     Numbers,
     Object,
+    OrNone,
     Sizes,
     Texts,
     Widths,
@@ -327,7 +328,7 @@ class Scaling:
         **{option: Choice(legal) for option, legal in OPTIONS.items()},
         "max_bytes": Integer(1),
         "n_samples_": Integer(1),
-        "covariates_": Object((Covariates,), optional=True),
+        "covariates_": OrNone(Object(Covariates)),
         "n_features_": Widths(),
         "mean_": ByView(Numbers("D", largest=np.inf)),
         "scale_": ByView(Numbers("D", largest=np.inf, above=0.0)),
@@ -340,9 +341,9 @@ class Scaling:
         "covariate_effect_": ByView(Numbers("p D", largest=np.inf), some=True),
         "alleles_": ByView(Texts("2 D"), some=True),
         "groups_": ByView(Numbers("D", "int"), some=True),
-        "needed_": ByView(Flags("D"), optional=True),
-        "_names": ByView(Texts("D", optional=True)),
-        "_scores": ByView(Object((NormalScores,), optional=True)),
+        "needed_": OrNone(ByView(Flags("D"))),
+        "_names": ByView(OrNone(Texts("D"))),
+        "_scores": ByView(OrNone(Object(NormalScores))),
         "_spread": ByView(Numbers("D", largest=np.inf, above=0.0), some=True),
     }
 
@@ -353,7 +354,7 @@ class Scaling:
         return {key: {name: held[name] for name in limited} for key, held in limits.items()}
 
     @classmethod
-    def from_values(cls, values: dict[str, Any]) -> Scaling:
+    def from_values(cls, values: dict[str, Any], sizes: Sizes) -> Scaling:
         """Return the scaling of stored values."""
         covariates = values["covariates_"]
         made = cls(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from baldur.core.dataframe_state import Table
+from baldur.core.dataframe_state import Table, dataframe_state
 from baldur.core.state import (
     ByName,
     Choice,
@@ -20,6 +20,7 @@ from baldur.core.state import (
     Number,
     Numbers,
     Object,
+    OrNone,
     Sizes,
     Text,
     need,
@@ -323,26 +324,26 @@ class SiteHarmoniser(Step):
     kind = "site harmoniser"
     stored_fields: ClassVar[dict[str, Form]] = {
         "by": Text(),
-        "views": Names(optional=True),
+        "views": OrNone(Names()),
         "keep": Names(),
         "new_sites": Choice(NEW_SITES),
         "estimates": Choice(ESTIMATES),
-        "clip": Number(above=0.0, optional=True),
+        "clip": OrNone(Number(above=0.0)),
         "min_rows": Integer(2),
         "max_bytes": Integer(1),
         "sites_": Names(),
         "small_sites_": Names(),
-        "covariates_": Object((Covariates,)),
+        "covariates_": Object(Covariates),
         "report_": Table(dict.fromkeys(COLUMNS)),
         "view_names_": Names(),
-        "pooled_": ByName(Object((Pooled,))),
+        "pooled_": ByName(Object(Pooled)),
         "shift_": ByName(Numbers("S d", largest=np.inf)),
         "factor_": ByName(Numbers("S d", largest=np.inf, above=0.0)),
     }
 
     def state_values(self) -> dict[str, Any]:
-        """Return the covariates as a list, however they were passed."""
-        return {"keep": self.sample_columns[1:]}
+        """Return the covariates as a list, however they were passed, and the report as columns."""
+        return {"keep": self.sample_columns[1:], "report_": dataframe_state(self.report_)}
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse parts that are not of the same sites, covariates, views and features."""

@@ -23,6 +23,7 @@ from baldur.core.state import (
     Integer,
     Names,
     Number,
+    OrNone,
     Sizes,
     Texts,
     need,
@@ -272,7 +273,7 @@ class VariantFilter(_ColumnFilter):
 
     kind = "variant filter"
     stored_fields: ClassVar[dict[str, Form]] = {
-        "views": Names(or_text=True, optional=True),
+        "views": OrNone(Names(or_text=True)),
         "min_maf": Number(low=0.0, high=0.5),
         "max_missing": Number(low=0.0, high=1.0),
         "drop_monomorphic": Boolean(),
@@ -363,7 +364,7 @@ class VoxelMask(_ColumnFilter):
 
     kind = "voxel mask"
     stored_fields: ClassVar[dict[str, Form]] = {
-        "views": Names(or_text=True, optional=True),
+        "views": OrNone(Names(or_text=True)),
         "threshold": Number(),
         "coverage": Number(),
         "kept_": ByName(Flags("?")),

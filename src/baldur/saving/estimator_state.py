@@ -8,13 +8,13 @@ Settings are what constructors take. Plain values are stored as they are; tuples
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from baldur.core.dataframe_state import Table
+from baldur.core.dataframe_state import Table, dataframe_state
 from baldur.core.state import (
     Boolean,
     ByName,
@@ -28,6 +28,7 @@ from baldur.core.state import (
     Number,
     Numbers,
     Object,
+    OrNone,
     Plain,
     Sizes,
     State,
@@ -35,6 +36,7 @@ from baldur.core.state import (
     Texts,
     at,
     need,
+    plain,
     read_fields,
     read_state,
     write_state,
@@ -65,7 +67,7 @@ def read_settings(state: Any, kind: type) -> dict[str, Any]:
     Settings that came after the file was written have their defaults.
     """
     names = [name for name in signature(kind).parameters if type(state) is dict and name in state]
-    return read_fields(state, dict.fromkeys(names, Setting()), Sizes())
+    return read_fields(state, dict.fromkeys(names, _setting), Sizes())
 
 
 def setting_state(value: Any, name: str) -> Any:
@@ -106,21 +108,17 @@ def setting_state(value: Any, name: str) -> Any:
     )
 
 
-@dataclass(frozen=True)
-class Setting(Form):
-    """One setting of an estimator."""
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        """Return one setting from its plain value."""
-        if type(value) is list:
-            return Each(self).read(value, sizes)
-        if type(value) is not dict:
-            return value
-        kind = value.get("kind")
-        if type(kind) is not str or kind not in _KINDS:
-            raise StateError((), "a setting of an unknown kind")
-        fields, make = _KINDS[kind]
-        return make(**read_fields(value, fields, sizes, known=("kind",)))
+def _setting(value: Any, sizes: Sizes) -> Any:
+    """Return one setting from its plain value."""
+    if type(value) is list:
+        return _SETTINGS(value, sizes)
+    if type(value) is not dict:
+        return value
+    kind = value.get("kind")
+    if type(kind) is not str or kind not in _KINDS:
+        raise StateError((), "a setting of an unknown kind")
+    fields, make = _KINDS[kind]
+    return make(**read_fields(value, fields, sizes, known=("kind",)))
 
 
 def _mapping(entries: list[Any]) -> dict[Any, Any]:
@@ -155,7 +153,7 @@ def _template(step: str | None = None, settings: Any = None) -> Any:
     return kind(**read_settings(settings, kind))
 
 
-_SETTINGS = Each(Setting())
+_SETTINGS = Each(_setting)
 
 _KINDS: dict[str, tuple[dict[str, Form], Callable[..., Any]]] = {
     "tuple": ({"items": _SETTINGS}, lambda items: tuple(items)),
@@ -179,7 +177,7 @@ _KINDS: dict[str, tuple[dict[str, Form], Callable[..., Any]]] = {
 # -- fitted attributes ---------------------------------------------------------------------------
 
 
-def _path_fault(path: Any) -> str | None:
+def _path_fault(path: Any, sizes: Sizes) -> str | None:
     """Return what is wrong with the rows of a submodel path, or None."""
     whole, selected = path[path["step"] == "views"], path[path["selected"]]
     if len(selected) != 1:
@@ -193,16 +191,11 @@ def _path_fault(path: Any) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class _FactorTable(Table):
-    """A DataFrame with one row per factor and one column per view."""
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        frame = super()._read(value, sizes)
-        same = list(frame.columns) == list(sizes.widths)
-        need(same, "expected one column per view", "columns")
-        need(len(frame) == sizes.known["K"], "expected one row per factor")
-        return frame
+def _relevance_fault(frame: Any, sizes: Sizes) -> str | None:
+    """Return what is wrong with a table of the relevance of views to factors, or None."""
+    if list(frame.columns) != list(sizes.widths):
+        return "expected one column per view"
+    return None if len(frame) == sizes.known["K"] else "expected one row per factor"
 
 
 # Per unit of the input, which may be as small as 1e-140.
@@ -215,7 +208,7 @@ _SHARED: dict[str, Form] = {
     "loadings_": Numbers("C K"),
     "n_factors_": Integer(),
     "n_features_in_": Integer(1),
-    "feature_names_in_": Texts("?", optional=True),
+    "feature_names_in_": OrNone(Texts("?")),
     "feature_info_": ByView(Table(), some=True),
     "coef_": _WEIGHTS,
     "coef_std_": _DEVIATIONS,
@@ -225,7 +218,7 @@ _SHARED: dict[str, Form] = {
     "intercept_scaled_": _OUTPUTS,
     "selected_features_": ByView(Flags("D")),
     "view_relevance_": ByView(Number(low=0.0, high=1.0 + 1e-9)),
-    "factor_relevance_": _FactorTable(),
+    "factor_relevance_": Table(fault=_relevance_fault),
     "history_": Each(ByName(Plain())),
     "n_iter_": Integer(),
     "converged_": Boolean(),
@@ -234,14 +227,14 @@ _SHARED: dict[str, Form] = {
 _CLASSIFIER: dict[str, Form] = {
     "classes_": Labels(),
     "class_count_": Numbers("?", "int", low=0),
-    "_row_noise": Numbers("C", low=0.0, optional=True),
+    "_row_noise": OrNone(Numbers("C", low=0.0)),
 }
 
 _REGRESSOR: dict[str, Form] = {
     "_center": _OUTPUTS,
-    "_spread": replace(_OUTPUTS, low=0.0),
+    "_spread": Numbers("C", largest=np.inf, low=0.0),
     "_one_output": Boolean(),
-    "noise_std_": replace(_OUTPUTS, low=0.0),
+    "noise_std_": Numbers("C", largest=np.inf, low=0.0),
 }
 
 _MEAN_FIELD: dict[str, Form] = {
@@ -255,7 +248,7 @@ def _columns(*types: tuple[str, str]) -> dict[str, str | None]:
     return {name: kind for names, kind in types for name in names.split()}
 
 
-def _path_table(metric: str) -> Table:
+def _path_table(metric: str) -> Form:
     """The table of the submodel path."""
     columns = _columns(
         ("step", "text"),
@@ -267,7 +260,7 @@ def _path_table(metric: str) -> Table:
     return Table(columns, dict.fromkeys(bounds, "numbers") | {"enters": "text"}, _path_fault)
 
 
-def _cost_table(metric: str) -> Table:
+def _cost_table(metric: str) -> Form:
     """The table of the costs along the submodel path."""
     figures = " ".join(
         f"{name}{end}" for name in ("loss", metric) for end in ("", "_lower", "_upper")
@@ -279,7 +272,7 @@ def _cost_table(metric: str) -> Table:
         (figures, "numbers"),
         ("enters", "text"),
     )
-    return Table(columns, optional=True)
+    return OrNone(Table(columns))
 
 
 _SELECTION: dict[str, Form] = {
@@ -335,34 +328,34 @@ def kind_of(estimator: Any) -> str:
     )
 
 
-@dataclass(frozen=True)
-class FittedEstimator(Form):
-    """A fitted estimator; `ByView` then refers to the views that it was fitted on."""
-
-    def _write(self, value: Any) -> Any:
-        kind = kind_of(value)
-        task = getattr(value, "_task", "regression")
-        attributes = vars(value)
-        return {
-            "kind": kind,
-            "settings": settings_state(value),
-            "task": task,
-            "preparation": write_state(value.preparation_),
-            "predictor": write_state(value.predictor),
-            "fitted": {
-                name: form.write(attributes.get(name) if form.optional else attributes[name])
-                for name, form in attributes_of(kind, task).items()
-            },
-        }
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        estimator = _read_estimator(value)
-        sizes.widths = dict(estimator.preparation_.n_features_)
-        return estimator
+def estimator_state(estimator: Any) -> State:
+    """Return the state of a fitted estimator."""
+    kind = kind_of(estimator)
+    task = getattr(estimator, "_task", "regression")
+    return {
+        "kind": kind,
+        "settings": settings_state(estimator),
+        "task": task,
+        "preparation": write_state(estimator.preparation_),
+        "predictor": write_state(estimator.predictor),
+        # Attributes that an estimator may lack, such as the names of columns, are null.
+        "fitted": {
+            name: _attribute_state(vars(estimator).get(name), name)
+            for name in attributes_of(kind, task)
+        },
+    }
 
 
-def _read_estimator(state: Any) -> Any:
-    """Build a fitted estimator from its state; every part is checked."""
+def _attribute_state(value: Any, name: str) -> Any:
+    if isinstance(value, pd.DataFrame):
+        return dataframe_state(value)
+    if isinstance(value, dict):
+        return {str(key): _attribute_state(entry, name) for key, entry in value.items()}
+    return plain(value, name)
+
+
+def read_estimator(state: Any, sizes: Sizes) -> Any:
+    """Build a fitted estimator from its state; `ByView` then refers to its views."""
     kind = state.get("kind") if type(state) is dict else None
     if type(kind) is not str or kind not in ESTIMATORS:
         wanted = " or ".join(map(repr, ESTIMATORS))
@@ -371,7 +364,7 @@ def _read_estimator(state: Any) -> Any:
     fields = {
         "task": Choice(tasks),
         "settings": Plain(),
-        "preparation": Object((Preparation,)),
+        "preparation": Object(Preparation),
         "predictor": Plain(),
         "fitted": Plain(),
     }
@@ -387,11 +380,12 @@ def _read_estimator(state: Any) -> Any:
         name: default_names(name, np.arange(widths[name]), widths[name]) if names is None else names
         for name, names in preparation.feature_names.items()
     }
-    sizes = Sizes(widths)
+    sizes.widths = dict(widths)
+    known = Sizes(widths)
     with at("fitted"):
-        _read_fitted(estimator, values["fitted"], kind, values["task"], sizes)
+        _read_fitted(estimator, values["fitted"], kind, values["task"], known)
     # The predictor sees prepared columns; everything else is about those of the input.
-    prepared = Sizes(preparation.scaling_.n_features_, **{n: sizes.known[n] for n in "CK"})
+    prepared = Sizes(preparation.scaling_.n_features_, C=known.known["C"], K=known.known["K"])
     mean_field = kind.startswith("mean-field")
     with at("predictor"):
         predictor_type = MeanFieldPredictor if mean_field else Predictor
@@ -407,13 +401,11 @@ def _read_estimator(state: Any) -> Any:
 
 def _read_fitted(estimator: Any, state: Any, kind: str, task: str, sizes: Sizes) -> None:
     """Set the fitted attributes of an estimator from their state."""
-    forms = attributes_of(kind, task)
-    for name, value in read_fields(state, forms, sizes).items():
-        if value is not None or not forms[name].optional:
-            setattr(estimator, name, value)
+    fitted = read_fields(state, attributes_of(kind, task), sizes)
+    vars(estimator).update({name: value for name, value in fitted.items() if value is not None})
     outputs, factors = sizes.known["C"], sizes.known["K"]
     need(estimator.n_factors_ == factors, f"expected {factors}", "n_factors_")
-    if "sparsity_path_" in forms:
+    if "sparsity_path_" in fitted:
         path = estimator.sparsity_path_
         empty = path.loc[path["selected"], "n_features"].iloc[0] == 0
         some = any(mask.any() for mask in estimator.selected_features_.values())

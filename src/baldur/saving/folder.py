@@ -36,6 +36,7 @@ from baldur.core.state import (
     Integer,
     Labels,
     Numbers,
+    OrNone,
     Plain,
     Sizes,
     Text,
@@ -47,7 +48,7 @@ from baldur.core.state import (
 )
 from baldur.exceptions import InputError, InputWarning
 from baldur.saving import limits
-from baldur.saving.estimator_state import FittedEstimator, kind_of
+from baldur.saving.estimator_state import estimator_state, kind_of, read_estimator
 from baldur.saving.folder_files import check_place, read_folder, write_folder
 from baldur.saving.limits import FORMAT, MANIFEST, SCHEMA, SCORERS
 from baldur.saving.state_files import (
@@ -60,39 +61,33 @@ from baldur.saving.state_files import (
 )
 
 
-@dataclass(frozen=True)
-class _LabelList(Form):
-    """A list of labels, of which those of one type are checked as an array is."""
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        labels = Each(Plain()).read(value, sizes)
-        for kind in (str, int, float, bool):
-            alike = [label for label in labels if type(label) is kind]
-            Labels().read(np.array(alike, dtype=object if kind is str else kind), sizes)
-        simple = all(type(label) in (str, int, float, bool) for label in labels)
-        need(simple, "expected labels that are text, numbers or truth values")
-        return labels
+def _labels(value: Any, sizes: Sizes) -> Any:
+    """Read a list of labels, of which those of one type are checked as an array is."""
+    labels = Each(Plain())(value, sizes)
+    for kind in (str, int, float, bool):
+        alike = [label for label in labels if type(label) is kind]
+        Labels()(np.array(alike, dtype=object if kind is str else kind), sizes)
+    simple = all(type(label) in (str, int, float, bool) for label in labels)
+    need(simple, "expected labels that are text, numbers or truth values")
+    return labels
 
 
 _DETAILS: dict[str, Form] = {
-    **dict.fromkeys(("model", "task", "outcome", "title"), Text(optional=True)),
-    "samples": Integer(1, optional=True),
-    "setting": ByName(Plain(), optional=True),
+    **dict.fromkeys(("model", "task", "outcome", "title"), OrNone(Text())),
+    "samples": OrNone(Integer(1)),
+    "setting": OrNone(ByName(Plain())),
     # Which columns of the samples table are categories, see `learn_coding`
-    "included": ByName(ByName(Boolean()), optional=True),
+    "included": OrNone(ByName(ByName(Boolean()))),
 }
 """What the package itself uses of what a study says about a model."""
 
 
-@dataclass(frozen=True)
-class _Details(Form):
-    """What a study says about a model; there may be more entries than the package uses."""
-
-    def _read(self, value: Any, sizes: Sizes) -> Any:
-        details = ByName(Plain()).read(value, sizes)
-        known = {name: entry for name, entry in details.items() if name in _DETAILS}
-        read_fields(known, {name: _DETAILS[name] for name in known}, sizes)
-        return details
+def _details(value: Any, sizes: Sizes) -> Any:
+    """Read what a study says about a model; there may be more entries than the package uses."""
+    details = ByName(Plain())(value, sizes)
+    known = {name: entry for name, entry in details.items() if name in _DETAILS}
+    read_fields(known, {name: _DETAILS[name] for name in known}, sizes)
+    return details
 
 
 @dataclass
@@ -126,9 +121,9 @@ class SavedModel:
 
     kind: ClassVar[str] = "saved model"
 
-    estimator: Any = stored(FittedEstimator())
-    classes: list[Any] = stored(_LabelList(), default_factory=list)
-    details: dict[str, Any] = stored(_Details(), default_factory=dict)
+    estimator: Any = stored(read_estimator)
+    classes: list[Any] = stored(_labels, default_factory=list)
+    details: dict[str, Any] = stored(_details, default_factory=dict)
     training: dict[str, dict[str, np.ndarray]] = stored(
         ByView(ByName(Numbers("D", "number", finite=False, largest=np.inf)), some=True),
         default_factory=dict,
@@ -158,6 +153,10 @@ class SavedModel:
             raise InputError(f"save: {type(estimator).__name__} is not fitted. Call fit first.")
         classes = getattr(estimator, "classes_", None)
         return cls(estimator, [] if classes is None else np.asarray(classes).tolist())
+
+    def state_values(self) -> dict[str, Any]:
+        """Return the state of the estimator."""
+        return {"estimator": estimator_state(self.estimator)}
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse other labels than the estimator has."""
@@ -204,7 +203,9 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> Path:
     folder = Path(path)
     check_place(folder, overwrite)
     manifest = {**describe(saved), "versions": versions()}
-    write_folder(folder, manifest, *_pack(saved), _printed(saved), overwrite=overwrite)
+    state, arrays = _pack(saved)
+    parts = {"state": state, "arrays": arrays, **_printed(saved)}
+    write_folder(folder, manifest, parts, overwrite=overwrite)
     return folder
 
 
@@ -260,14 +261,14 @@ def load(
     (['control', 'patient'], {'title': 'Pilot'})
     """
     folder = Path(path)
-    manifest, state, arrays, printed = read_folder(folder, max_bytes)
+    manifest, parts = read_folder(folder, max_bytes)
     if identity is not None and manifest["identity"] != identity.strip().lower():
         raise InputError(
             f"{folder} is another model: its identity is {manifest['identity']}, and {identity} "
             "was asked for."
         )
     try:
-        model = _unpack(state, arrays)
+        model = _unpack(parts["state"], parts["arrays"])
         description = describe(model)
     except (InputError, *_FAULTS) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
@@ -277,7 +278,7 @@ def load(
         ) from None
     if any(manifest.get(key) != description[key] for key in COMPARED):
         raise InputError(f"{folder}/{MANIFEST} describes another model than the one beside it.")
-    _compare_scorers(folder, printed)
+    _compare_scorers(folder, parts)
     return model if study else model.estimator
 
 
@@ -352,7 +353,7 @@ def _plain(value: Any) -> Any:
 
 def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Return the manifest of a model folder after verifying all checksums."""
-    return read_folder(Path(folder), max_bytes).manifest
+    return read_folder(Path(folder), max_bytes)[0]
 
 
 def _pack(model: SavedModel) -> tuple[bytes, bytes]:
@@ -384,13 +385,11 @@ def _printed(model: SavedModel) -> dict[str, bytes]:
     return make_card(model.estimator, classes=model.classes).files()
 
 
-def _compare_scorers(folder: Path, printed: dict[str, bytes]) -> None:
+def _compare_scorers(folder: Path, parts: dict[str, bytes]) -> None:
     """Warn about scorers in a folder that differ from those of the installed version."""
     installed = Path(__file__).parent
     other = [
-        name
-        for name in SCORERS
-        if name in printed and printed[name] != (installed / name).read_bytes()
+        name for name in SCORERS if name in parts and parts[name] != (installed / name).read_bytes()
     ]
     if other:
         warnings.warn(

@@ -1,19 +1,21 @@
-"""Read a model folder without changing it, without following links, and within limits."""
+"""Write a model folder as a whole, and read one without following links and within limits.
+
+The content of a folder is a manifest and its other parts by name: "state", "arrays", and the files
+of the card.
+"""
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import stat
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from baldur.core.atomic_io import PART, folder_lock, make_folder, sync_folder, writing
+from baldur.core.paths import open_plain
 from baldur.core.state import ByName, Choice, Form, Sizes, StateError, Text, read_fields
 from baldur.exceptions import InputError
 from baldur.saving import limits
@@ -24,119 +26,80 @@ _TRIES = 5
 """Attempts at a folder that is being replaced meanwhile; a save replaces it once."""
 
 
-class FolderContent(NamedTuple):
-    """Content of a model folder, after its checksums were verified."""
-
-    manifest: dict[str, Any]
-    state: bytes  # The JSON text of the state
-    arrays: bytes  # The array file
-    printed: dict[str, bytes]
-
-
-ReadFile = Callable[[str, int], bytes | None]
-"""Returns a file of a folder, up to so many bytes; None if it is not there."""
-
-
-def read_folder(folder: Path, max_bytes: int) -> FolderContent:
-    """Return the content of a model folder after verifying all checksums.
+def read_folder(folder: Path, max_bytes: int) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the manifest and the other parts of a model folder after verifying all checksums.
 
     A folder that is being saved to is read again from the start, so that what is returned belongs
     together. Leftovers of an interrupted save are not looked at.
     """
-    with _open_folder(folder) as read:
-        for attempt in range(_TRIES):
-            raw = read(MANIFEST, limits.MANIFEST_BYTES)
-            if raw is None:
-                raise InputError(
-                    f"{folder} is not a model folder: it has no {MANIFEST}. Make one with fit."
-                )
-            try:
-                return _verified_content(read, folder, raw, max_bytes)
-            except InputError:
-                # Only a save that ended in between explains it.
-                if attempt == _TRIES - 1 or read(MANIFEST, limits.MANIFEST_BYTES) == raw:
-                    raise
-    raise AssertionError("the last attempt returns or raises")
-
-
-@contextmanager
-def _open_folder(folder: Path) -> Iterator[ReadFile]:
-    """Open a folder to read plain files in it by name."""
-    descriptor = None
     try:
-        if os.open in os.supports_dir_fd:
-            # Files are opened relative to it, so that it stays the same folder throughout.
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        elif not folder.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        os.stat(os.path.join(folder, "."))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it cannot be a path"
         raise InputError(f"{folder} is not a model folder ({reason}).") from None
-    try:
-        yield partial(_read_file, folder, descriptor)
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-def _read_file(folder: Path, descriptor: int | None, name: str, most_bytes: int) -> bytes | None:
-    path = folder / name
-    size = 0
-    try:
-        file_descriptor = _open_file(folder, descriptor, name)
+    for attempt in range(_TRIES):
+        raw = _read_file(folder / MANIFEST, limits.MANIFEST_BYTES)
+        if raw is None:
+            raise InputError(
+                f"{folder} is not a model folder: it has no {MANIFEST}. Make one with fit."
+            )
         try:
-            about = os.fstat(file_descriptor)
-            size = about.st_size
-            if not stat.S_ISREG(about.st_mode):
-                raise OSError(errno.ELOOP, "not a plain file")
-            if size > most_bytes:
-                raise InputError(
-                    f"{path} has {size:,} bytes, and {most_bytes:,} are the most that is read."
-                )
-            with os.fdopen(file_descriptor, "rb", closefd=False) as file:
-                return file.read(size)
-        finally:
-            os.close(file_descriptor)
-    except FileNotFoundError:
-        return None
-    except MemoryError:
-        raise InputError(f"{path} has {size:,} bytes, more than there is memory for.") from None
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EMLINK, errno.EISDIR):
-            raise InputError(f"{path} is not a plain file; copy the model again.") from None
-        raise InputError(f"{path} cannot be read ({error.strerror}); copy it again.") from None
+            manifest = _read_manifest(folder, raw)
+            return manifest, _read_parts(folder, manifest, max_bytes)
+        except InputError:
+            # Only a save that ended in between explains it.
+            last = attempt == _TRIES - 1
+            if last or _read_file(folder / MANIFEST, limits.MANIFEST_BYTES) == raw:
+                raise
+    raise AssertionError("the last attempt returns or raises")
 
 
-def _open_file(folder: Path, descriptor: int | None, name: str) -> int:
-    """Return the descriptor of a file; a link is an OSError as where the system refuses it."""
-    flags = os.O_RDONLY
-    for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
-        flags |= getattr(os, flag, 0)
-    if descriptor is not None:
-        return os.open(name, flags, dir_fd=descriptor)
-    if stat.S_ISLNK(os.lstat(folder / name).st_mode):
-        raise OSError(errno.ELOOP, "a link")
-    return os.open(folder / name, flags)
-
-
-def _verified_content(read: ReadFile, folder: Path, raw: bytes, max_bytes: int) -> FolderContent:
-    manifest = _read_manifest(folder, raw)
+def _read_parts(folder: Path, manifest: dict[str, Any], max_bytes: int) -> dict[str, bytes]:
     sums = manifest["checksums"]
     # A missing printed file does no harm; the page may be edited by hand.
     files = dict(zip(("state", "arrays"), manifest["data_files"], strict=True))
     files |= {name: name for name in PRINTED if name != "card.md"}
     sizes = {"state": limits.STATE_BYTES, "arrays": max_bytes}
-    contents: dict[str, bytes] = {}
+    parts: dict[str, bytes] = {}
     for part, name in files.items():
-        content = read(name, sizes.get(part, limits.PRINTED_BYTES))
+        content = _read_file(folder / name, sizes.get(part, limits.PRINTED_BYTES))
         if content is None and part in sizes:
             raise InputError(f"{folder}/{name} is missing; copy the model again.")
         if content is None:
             continue
         if part in sums and checksum(content) != sums[part]:
             raise InputError(f"{folder}/{name} is not what the manifest says; copy it again.")
-        contents[part] = content
-    return FolderContent(manifest, contents.pop("state"), contents.pop("arrays"), contents)
+        parts[part] = content
+    return parts
+
+
+def _read_file(path: Path, most_bytes: int) -> bytes | None:
+    """Return the content of a plain file; None if it is not there."""
+    size = 0
+    try:
+        descriptor = open_plain(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except InputError:
+        raise InputError(f"{path} is not a plain file; copy the model again.") from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            size = os.fstat(descriptor).st_size
+            if size > most_bytes:
+                raise InputError(
+                    f"{path} has {size:,} bytes, and {most_bytes:,} are the most that is read."
+                )
+            return file.read(size)
+    except MemoryError:
+        raise InputError(f"{path} has {size:,} bytes, more than there is memory for.") from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path} cannot be read ({error.strerror}); copy it again.")
 
 
 _FILES: dict[str, Form] = {
@@ -208,19 +171,12 @@ def check_place(folder: Path, overwrite: bool) -> None:
 
 
 def write_folder(
-    folder: Path,
-    manifest: dict[str, Any],
-    state: bytes,
-    arrays: bytes,
-    printed: Mapping[str, bytes],
-    *,
-    overwrite: bool,
+    folder: Path, manifest: dict[str, Any], parts: Mapping[str, bytes], *, overwrite: bool
 ) -> None:
     """Write a model folder, or replace one; files under other names are left alone."""
     # The page may be edited by hand; all else is to stay as it is.
-    sums = {"state": state, "arrays": arrays, **printed}
-    sums.pop("card.md", None)
-    manifest = {**manifest, "checksums": {name: checksum(c) for name, c in sums.items()}}
+    sums = {name: checksum(part) for name, part in parts.items() if name != "card.md"}
+    manifest = {**manifest, "checksums": sums}
     manifest["identity"] = identity_of(manifest)
     new = not folder.exists()
     make_folder(folder)
@@ -229,7 +185,7 @@ def write_folder(
             check_place(folder, overwrite)
             if alone:
                 _remove_files(folder, _LEFTOVER.fullmatch)
-            _write(folder, manifest, (state, arrays), printed)
+            _write(folder, manifest, parts)
     except BaseException:
         if new:
             with suppress(OSError):
@@ -238,16 +194,12 @@ def write_folder(
         raise
 
 
-def _write(
-    folder: Path, manifest: dict[str, Any], data: tuple[bytes, bytes], printed: Mapping[str, bytes]
-) -> None:
+def _write(folder: Path, manifest: dict[str, Any], parts: Mapping[str, bytes]) -> None:
     place = 1 - _present_place(folder)
+    names = dict(zip(("state", "arrays"), DATA_FILES[place], strict=True))
     manifest["data_files"] = list(DATA_FILES[place])
-    contents = {
-        **dict(zip(DATA_FILES[place], data, strict=True)),
-        **printed,
-        MANIFEST: write_json(manifest, indent=1),
-    }
+    contents = {names.get(part, part): content for part, content in parts.items()}
+    contents[MANIFEST] = write_json(manifest, indent=1)
     staged: dict[str, Path] = {}
     try:
         # All of it is on the disk before anything is replaced: a full disk changes nothing.
@@ -267,8 +219,9 @@ def _write(
         sync_folder(folder)
         os.replace(staged[MANIFEST], folder / MANIFEST)
         sync_folder(folder)
-        for name in printed:
-            os.replace(staged[name], folder / name)
+        for name in PRINTED:
+            if name in staged:
+                os.replace(staged[name], folder / name)
     finally:
         for part in staged.values():
             with suppress(OSError):
@@ -282,8 +235,7 @@ def _write(
 def _present_place(folder: Path) -> int:
     """Return which of the two places the manifest names; without a manifest, the second."""
     try:
-        with _open_folder(folder) as read:
-            raw = read(MANIFEST, limits.MANIFEST_BYTES)
+        raw = _read_file(folder / MANIFEST, limits.MANIFEST_BYTES)
         manifest = {} if raw is None else read_json(raw, limits.MANIFEST_BYTES)
     except InputError:
         return 1

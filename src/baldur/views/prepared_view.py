@@ -59,7 +59,7 @@ class PreparedView:
     stored_fields: ClassVar[dict[str, Form]] = {
         "name": Text(),
         "absent": Flags("N"),
-        "cells": Object((StandardisedArray, Standardised)),
+        "cells": Object(StandardisedArray, Standardised),
     }
 
     def state_values(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from baldur.core.state import (
     Integer,
     Numbers,
     Object,
+    OrNone,
     Sizes,
     Text,
     need,
@@ -140,7 +141,7 @@ FARTHEST = 1e9
 the range of any training sample, and their squares and sums stay finite, in float32 as well."""
 
 
-_LIMITS = Numbers("D", finite=False, largest=np.inf, optional=True)
+_LIMITS = OrNone(Numbers("D", finite=False, largest=np.inf))
 
 
 @dataclass(frozen=True)
@@ -158,12 +159,12 @@ class Standardised:
     # A column without limits has infinite ones.
     lower: np.ndarray | None = stored(_LIMITS, default=None)
     upper: np.ndarray | None = stored(_LIMITS, default=None)
-    scores: NormalScores | None = stored(Object((NormalScores,), optional=True), default=None)
+    scores: NormalScores | None = stored(OrNone(Object(NormalScores)), default=None)
     score_factor: np.ndarray | None = stored(
-        Numbers("D", largest=np.inf, low=0.0, optional=True), default=None
+        OrNone(Numbers("D", largest=np.inf, low=0.0)), default=None
     )
-    design: np.ndarray | None = stored(Numbers("N q", optional=True), default=None)
-    confound_coef: np.ndarray | None = stored(Numbers("q D", optional=True), default=None)
+    design: np.ndarray | None = stored(OrNone(Numbers("N q")), default=None)
+    confound_coef: np.ndarray | None = stored(OrNone(Numbers("q D")), default=None)
     max_bytes: int = stored(Integer(1), default=DEFAULT_BLOCK_BYTES)  # Largest block read at once
 
     def state_values(self) -> dict[str, Any]:
@@ -175,7 +176,7 @@ class Standardised:
         }
 
     @classmethod
-    def from_values(cls, values: dict[str, Any]) -> Standardised:
+    def from_values(cls, values: dict[str, Any], sizes: Sizes) -> Standardised:
         """Return the cells of stored values."""
         source, dtype = ArraySource(values["source"]), np.dtype(values["dtype"])
         return cls(**{**values, "source": source, "dtype": dtype})
