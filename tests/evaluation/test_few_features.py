@@ -11,7 +11,7 @@ from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.jobs import seed_of
 from baldur.evaluation.models import Model
-from baldur.evaluation.predictions import AS_SELECTED, FIGURES
+from baldur.evaluation.result_tables import AS_SELECTED, FIGURES
 from baldur.inference import inner_folds
 
 pytestmark = [

@@ -1,4 +1,4 @@
-"""What one fitted model selects: features, weights in two units, and the variance of every view.
+"""What one fitted model selects and predicts: features, weights, variance of views, predictions.
 
 A weight per standard deviation can be compared between features and between models. A weight per
 unit of the input is multiplied with a measurement as it was given. Estimators store the one or the
@@ -8,18 +8,13 @@ other; here both are returned for every model.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from baldur.baselines import BaselineEstimator
-from baldur.evaluation.selected_features import (
-    CORRELATION_COLUMNS,
-    concatenated,
-    feature_correlations,
-)
+from baldur.estimators.summary import FEW
+from baldur.exceptions import InputError
 from baldur.views import MultiView
 
 
@@ -120,69 +115,69 @@ def _read_weights(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarra
     return {}
 
 
-HALF = 0.5
-MOST = 30
-"""Features a picture of correlations can show."""
+# -- predictions ---------------------------------------------------------------------------------
 
 
-def selected_correlations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
-    """Return correlations of the features that each model selects in at least half of the folds.
+def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
+    """Return labels and, where the estimator has them, probabilities or else decision scores.
 
-    At most thirty features of each model are taken, those selected most often. Columns: model,
-    view_a, feature_a, view_b, feature_b, correlation.
+    A class that no training row had gets the probability 0, and the smallest score. A model of a
+    label matrix gives labels and the probability of each, both of shape (n_samples, n_labels).
     """
-    parts = []
-    often = selection[selection["feature"] != "*"]
-    often = often[often["frequency"].astype(float) >= HALF].drop_duplicates(
-        ["model", "view", "feature"]
-    )
-    for model, part in often.groupby("model", sort=False):
-        size = part["mean_weight"].astype(float).abs().fillna(0.0).to_numpy()
-        order = np.lexsort((-size, -part["frequency"].to_numpy(dtype=float)))[:MOST]
-        kept = part.iloc[np.sort(order)]
-        pairs = [
-            (view, str(feature))
-            for view in data.view_names
-            for feature in kept.loc[kept["view"] == view, "feature"]
-        ]
-        parts.append(feature_correlations(data, pairs).assign(model=model))
-    return concatenated(parts, ["model", *CORRELATION_COLUMNS])[["model", *CORRELATION_COLUMNS]]
+    predicted = {"label": np.asarray(estimator.predict(X))}
+    if n_classes and predicted["label"].ndim == 2:
+        predicted["proba"] = np.asarray(estimator.predict_proba(X), dtype=float)
+        return predicted
+    if n_classes == 0:
+        predicted["label"] = predicted["label"].astype(float).reshape(-1)
+        return predicted
+    seen = np.asarray(getattr(estimator, "classes_", np.arange(n_classes)))
+    if hasattr(estimator, "predict_proba"):
+        proba = np.asarray(estimator.predict_proba(X), dtype=float)
+        predicted["proba"] = _over_all(proba, seen, n_classes, np.zeros(len(proba)))
+    elif hasattr(estimator, "decision_function"):
+        margin = np.asarray(estimator.decision_function(X), dtype=float)
+        if margin.ndim == 1 and n_classes > 2:
+            margin = np.column_stack([-margin / 2, margin / 2])
+        lowest = margin.min(axis=1) - 1.0 if margin.ndim == 2 else margin
+        predicted["margin"] = _over_all(margin, seen, n_classes, lowest)
+    return predicted
 
 
-def feature_locations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
-    """Return the ``feature_info`` of every feature that some fold of some model selects."""
-    parts = []
-    for view in data.view_names:
-        info = data.view(view).feature_info
-        if info is None:
-            continue
-        rows = (selection["view"] == view) & (selection["feature"] != "*")
-        names = pd.Index(selection.loc[rows, "feature"].astype(str).unique())
-        if not len(names):
-            continue
-        at = pd.Index(data.view(view).feature_names.astype(str)).get_indexer(names)
-        part = info.iloc[at[at >= 0]].reset_index(drop=True)
-        part = part.drop(columns=[c for c in ("view", "feature") if c in part])
-        part.attrs = {}
-        part.insert(0, "feature", names[at >= 0])
-        part.insert(0, "view", view)
-        parts.append(part)
-    return concatenated(parts, ["view", "feature"])
+def _over_all(
+    values: np.ndarray, seen: np.ndarray, n_classes: int, absent: np.ndarray
+) -> np.ndarray:
+    """Return probabilities with a column for every class, also those not seen in training."""
+    if values.ndim == 1 or len(seen) == n_classes:
+        return values
+    full = np.repeat(absent[:, None], n_classes, axis=1)
+    full[:, seen.astype(np.intp)] = values
+    return full
 
 
-def image_grids(data: MultiView) -> dict[str, dict[str, Any]]:
-    """Return shape, affine and kind of the grid of every view made of images."""
-    grids = {}
-    for view in data.view_names:
-        info = data.view(view).feature_info
-        if info is None or not {"shape", "affine"} <= set(info.attrs):
-            continue
-        grid: dict[str, Any] = {
-            "shape": [int(n) for n in info.attrs["shape"]],
-            "affine": np.asarray(info.attrs["affine"], dtype=float).tolist(),
-        }
-        # An atlas that was given as an image, not as a file, cannot be named.
-        named = {k: info.attrs.get(k) for k in ("kind", "atlas")}
-        grid |= {k: str(v) for k, v in named.items() if isinstance(v, (str, Path))}
-        grids[view] = grid
-    return grids
+def one_label(predicted: dict[str, np.ndarray], column: int) -> dict[str, np.ndarray]:
+    """Return the predictions of one label, out of those of a label matrix, as of two classes."""
+    p = predicted["proba"][:, column]
+    return {"label": predicted["label"][:, column], "proba": np.column_stack([1.0 - p, p])}
+
+
+def predict_submodels(
+    estimator: Any, training: MultiView, test: MultiView, n_classes: int
+) -> dict[str, np.ndarray]:
+    """Return the predictions and features of the submodels of a fitted model that has them."""
+    widths = training.n_features
+    starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
+    arrays: dict[str, np.ndarray] = {}
+    for limit in FEW if hasattr(estimator, "submodel") else ():
+        if limit >= training.shape[1]:
+            break
+        try:
+            small = estimator.submodel(limit)
+        except InputError:
+            # All features of wide views need the training rows; the largest submodel has fewer.
+            small = estimator.submodel(estimator._default_fit.largest)
+        predicted = predict_rows(small, test, n_classes)
+        arrays |= {f"few{limit}_{k}": v for k, v in predicted.items() if k != "margin"}
+        parts = [index + starts[view] for view, index in read_selection(small, training).items()]
+        arrays[f"few{limit}_columns"] = np.concatenate(parts).astype(np.int64)
+    return arrays

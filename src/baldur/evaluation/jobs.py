@@ -7,7 +7,7 @@ import json
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
@@ -18,13 +18,20 @@ from baldur.core.threads import one_thread
 from baldur.estimators.summary import FEW
 from baldur.evaluation.clinical.logistic_fit import Platt
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.fitted_model import by_class, read_selection, weights_of
+from baldur.evaluation.fitted_model import (
+    by_class,
+    one_label,
+    predict_rows,
+    predict_submodels,
+    read_selection,
+    weights_of,
+)
 from baldur.evaluation.job_store import JobStore, Outcome
 from baldur.evaluation.metrics import METRICS, Predicted, score
 from baldur.evaluation.models import Model, fit_with_groups
 from baldur.evaluation.selected_features import SelectedFeatures
 from baldur.evaluation.splits import Fold
-from baldur.exceptions import InputError, NoSignalWarning, StudyError
+from baldur.exceptions import NoSignalWarning, StudyError
 from baldur.views import MultiView
 
 _LONGEST_REASON = 300
@@ -82,71 +89,6 @@ class Job:
         estimator = self.task.model.make(self.setting, self.seed, searching=self.kind == "setting")
         groups = None if self.groups is None else self.groups[rows]
         return fit_with_groups(estimator, mv[rows], self.task.y[rows], groups)
-
-
-def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray]:
-    """Return labels and, where the estimator has them, probabilities or else decision scores.
-
-    A class that no training row had gets the probability 0, and the smallest score. A model of a
-    label matrix gives labels and the probability of each, both of shape (n_samples, n_labels).
-    """
-    predicted = {"label": np.asarray(estimator.predict(X))}
-    if n_classes and predicted["label"].ndim == 2:
-        predicted["proba"] = np.asarray(estimator.predict_proba(X), dtype=float)
-        return predicted
-    if n_classes == 0:
-        predicted["label"] = predicted["label"].astype(float).reshape(-1)
-        return predicted
-    seen = np.asarray(getattr(estimator, "classes_", np.arange(n_classes)))
-    if hasattr(estimator, "predict_proba"):
-        proba = np.asarray(estimator.predict_proba(X), dtype=float)
-        predicted["proba"] = _over_all(proba, seen, n_classes, np.zeros(len(proba)))
-    elif hasattr(estimator, "decision_function"):
-        margin = np.asarray(estimator.decision_function(X), dtype=float)
-        if margin.ndim == 1 and n_classes > 2:
-            margin = np.column_stack([-margin / 2, margin / 2])
-        lowest = margin.min(axis=1) - 1.0 if margin.ndim == 2 else margin
-        predicted["margin"] = _over_all(margin, seen, n_classes, lowest)
-    return predicted
-
-
-def _over_all(
-    values: np.ndarray, seen: np.ndarray, n_classes: int, absent: np.ndarray
-) -> np.ndarray:
-    """Return probabilities with a column for every class, also those not seen in training."""
-    if values.ndim == 1 or len(seen) == n_classes:
-        return values
-    full = np.repeat(absent[:, None], n_classes, axis=1)
-    full[:, seen.astype(np.intp)] = values
-    return full
-
-
-def one_label(predicted: dict[str, np.ndarray], column: int) -> dict[str, np.ndarray]:
-    """Return the predictions of one label, out of those of a label matrix, as of two classes."""
-    p = predicted["proba"][:, column]
-    return {"label": predicted["label"][:, column], "proba": np.column_stack([1.0 - p, p])}
-
-
-def _predict_submodels(
-    estimator: Any, training: MultiView, test: MultiView, n_classes: int
-) -> dict[str, np.ndarray]:
-    """Return the predictions and features of the submodels of a fitted model that has them."""
-    widths = training.n_features
-    starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
-    arrays: dict[str, np.ndarray] = {}
-    for limit in FEW if hasattr(estimator, "submodel") else ():
-        if limit >= training.shape[1]:
-            break
-        try:
-            small = estimator.submodel(limit)
-        except InputError:
-            # All features of wide views need the training rows; the largest submodel has fewer.
-            small = estimator.submodel(estimator._default_fit.largest)
-        predicted = predict_rows(small, test, n_classes)
-        arrays |= {f"few{limit}_{k}": v for k, v in predicted.items() if k != "margin"}
-        parts = [index + starts[view] for view, index in read_selection(small, training).items()]
-        arrays[f"few{limit}_columns"] = np.concatenate(parts).astype(np.int64)
-    return arrays
 
 
 def _mean_score(metric: str, truth: np.ndarray, predicted: dict[str, np.ndarray], k: int) -> float:
@@ -217,7 +159,7 @@ def _fit_and_predict(job: Job, mv: MultiView) -> Outcome:
             arrays[f"{name}{i}"] = selected if joint else by_class(selected, job.n_classes, seen)
     facts["views"], facts["variance"] = views, variance
     if not job.task.permutation:
-        arrays |= _predict_submodels(fitted, rows, mv[test], job.n_classes)
+        arrays |= predict_submodels(fitted, rows, mv[test], job.n_classes)
     preparation = getattr(fitted, "preparation_", None)
     changed = None if preparation is None else preparation.site_report_
     if changed is not None:
@@ -287,8 +229,7 @@ class OuterFit:
 
     With `scaled` the probabilities come from decision scores by Platt scaling. `few` has label,
     proba and columns (counted over all views side by side) of the submodels by their largest number
-    of features. The arrays of a fit to a label matrix have a column for each label, and
-    `one_outcome` gives the fit of one of them.
+    of features.
     """
 
     repeat: int
@@ -306,47 +247,44 @@ class OuterFit:
     few: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)
 
     @classmethod
-    def from_outcome(cls, job: Job, outcome: Outcome) -> OuterFit:
-        """Return the fit of a finished job."""
-        arrays = outcome.arrays
+    def from_outcome(cls, job: Job, outcome: Outcome, column: int = ALL) -> OuterFit:
+        """Return the fit of a finished job; of a fit to a label matrix, that of one label."""
+        arrays, facts = outcome.arrays, outcome.facts
+        joint = job.task.y.ndim == 2
+        few = {
+            limit: {
+                name.removeprefix(f"few{limit}_"): array
+                for name, array in arrays.items()
+                if name.startswith(f"few{limit}_")
+            }
+            for limit in FEW
+            if f"few{limit}_label" in arrays
+        }
+        predicted: dict[str, Any] = {
+            k: arrays[k] for k in ("label", "proba", "margin") if k in arrays
+        }
+        if joint:
+            predicted = one_label(predicted, column)
+            few = {limit: {**small, **one_label(small, column)} for limit, small in few.items()}
+        selected = {}
+        for i, (view, variance) in enumerate(zip(facts["views"], facts["variance"], strict=True)):
+            weight, raw = arrays.get(f"weight{i}"), arrays.get(f"raw{i}")
+            if joint and weight is not None and raw is not None:
+                weight, raw, variance = weight[:, [column]], raw[:, [column]], variance[column]
+            selected[view] = SelectedFeatures(arrays[f"index{i}"], weight, raw, variance)
         return cls(
             repeat=job.task.fold.repeat,
             fold=job.task.fold.number,
             test=job.splits[0][1],
             setting=without_prefix(job.setting),
-            seconds=float(outcome.facts["seconds"]),
-            label=arrays["label"],
-            proba=arrays.get("proba"),
-            margin=arrays.get("margin"),
-            scaled=bool(outcome.facts.get("platt", False)),
-            no_signal=bool(outcome.facts.get("no_signal", False)),
-            selected={
-                view: SelectedFeatures(
-                    arrays[f"index{i}"],
-                    arrays.get(f"weight{i}"),
-                    arrays.get(f"raw{i}"),
-                    outcome.facts["variance"][i],
-                )
-                for i, view in enumerate(outcome.facts["views"])
-            },
-            harmonisation=outcome.facts.get("harmonisation", []),
-            few={
-                limit: {
-                    name.removeprefix(f"few{limit}_"): array
-                    for name, array in arrays.items()
-                    if name.startswith(f"few{limit}_")
-                }
-                for limit in FEW
-                if f"few{limit}_label" in arrays
-            },
+            seconds=float(facts["seconds"]),
+            **predicted,
+            scaled=bool(facts.get("platt", False)),
+            no_signal=bool(facts.get("no_signal", False)),
+            selected=selected,
+            harmonisation=facts.get("harmonisation", []),
+            few=few,
         )
-
-    def one_outcome(self, column: int) -> OuterFit:
-        """Return the fit of one label, out of that of a label matrix."""
-        both = one_label({"label": self.label, "proba": np.asarray(self.proba)}, column)
-        selected = {view: chosen.one_output(column) for view, chosen in self.selected.items()}
-        few = {limit: {**small, **one_label(small, column)} for limit, small in self.few.items()}
-        return replace(self, label=both["label"], proba=both["proba"], selected=selected, few=few)
 
     def score(
         self, metric: str, y: np.ndarray, n_classes: int, chosen: np.ndarray | None = None

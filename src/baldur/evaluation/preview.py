@@ -16,7 +16,8 @@ from baldur.estimators.classifier import BaldurClassifier
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.clinical.logistic_fit import needs_platt
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.jobs import ALL, Split, outcomes_of, predict_rows, seed_of
+from baldur.evaluation.fitted_model import predict_rows
+from baldur.evaluation.jobs import ALL, Split, outcomes_of, seed_of
 from baldur.evaluation.models import fit_with_groups
 from baldur.evaluation.splits import Fold, label_strata
 from baldur.inference.inner_folds import n_repeats

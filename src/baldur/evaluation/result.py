@@ -16,7 +16,6 @@ from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictio
 from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.clinical.metric_intervals import metric_differences
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.fitted_model import feature_locations, image_grids, selected_correlations
 from baldur.evaluation.jobs import ALL, OuterFit, outcomes_of
 from baldur.evaluation.metric_table import (
     POOLED,
@@ -33,11 +32,14 @@ from baldur.evaluation.metric_table import (
 )
 from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.models import Model
-from baldur.evaluation.predictions import (
+from baldur.evaluation.result_tables import (
+    feature_locations,
     few_features_frame,
     few_names_frame,
+    image_grids,
     participants_frame,
     predictions_frame,
+    selected_correlations,
 )
 from baldur.evaluation.run import FinishedTask
 from baldur.evaluation.selected_features import (
@@ -184,9 +186,7 @@ class NestedResult:
             notes += f.outcome.facts.get("warnings", [])
             if f.error:
                 continue
-            fit = OuterFit.from_outcome(f.job, f.outcome)
-            if f.task.y.ndim == 2:
-                fit = fit.one_outcome(column)
+            fit = OuterFit.from_outcome(f.job, f.outcome, column)
             if f.task.permutation:
                 labels = f.task.labels
                 truth = labels if labels.ndim == 1 else labels[:, column]

@@ -66,15 +66,7 @@ class SelectedFeatures:
     index: np.ndarray  # (k,); Their columns
     weight: np.ndarray | None = None  # (k, n_readings)
     raw: np.ndarray | None = None
-    variance: float | list[float] | None = None
-
-    def one_output(self, column: int) -> SelectedFeatures:
-        """Return the same features with the weights and the variance of one label."""
-        weight, raw = (None if a is None else a[:, [column]] for a in (self.weight, self.raw))
-        variance = self.variance
-        return SelectedFeatures(
-            self.index, weight, raw, variance[column] if isinstance(variance, list) else variance
-        )
+    variance: float | None = None
 
     def weights(self, n_readings: int) -> tuple[np.ndarray, np.ndarray]:
         """Return both kinds of weights, NaN where the model has none."""

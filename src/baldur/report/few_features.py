@@ -22,7 +22,7 @@ import pandas as pd
 
 from baldur.estimators.summary import few_features_table, split_names, unpaid
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.predictions import AS_SELECTED
+from baldur.evaluation.result_tables import AS_SELECTED
 from baldur.evaluation.results import Results
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (

@@ -13,7 +13,7 @@ import pandas as pd
 
 from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.predictions import EVERYBODY
+from baldur.evaluation.result_tables import EVERYBODY
 from baldur.evaluation.results import HAS, Results
 from baldur.report.answer import comparison_of
 from baldur.report.formatting import (

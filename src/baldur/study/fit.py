@@ -12,7 +12,7 @@ import pandas as pd
 
 from baldur.estimators.summary import named_outputs, views_used
 from baldur.evaluation import Progress
-from baldur.evaluation.jobs import one_label, predict_rows
+from baldur.evaluation.fitted_model import one_label, predict_rows
 from baldur.evaluation.metrics import NO_YES
 from baldur.evaluation.nested import fit_all_rows
 from baldur.evaluation.validation import describe_views

@@ -1,10 +1,11 @@
-"""Tables of held-out predictions, of participants, and of models with few features."""
+"""Tables of a result: held-out predictions, participants, models with few features, locations."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,11 @@ import pandas as pd
 
 from baldur.core.types import Array
 from baldur.evaluation.clinical.held_out import PLATT, Resampled, long_table, metric_statistic
+from baldur.evaluation.selected_features import (
+    CORRELATION_COLUMNS,
+    concatenated,
+    feature_correlations,
+)
 
 if TYPE_CHECKING:
     from baldur.evaluation.jobs import OuterFit
@@ -199,3 +205,71 @@ def few_names_frame(fits: Mapping[str, Sequence[OuterFit]], data: MultiView) -> 
                 feature = str(data.view(views[m]).feature_names[column - edges[m]])
                 rows.append((model, str(limit), views[m], feature, count, count / len(folds)))
     return pd.DataFrame(rows, columns=NAMES)
+
+
+_HALF = 0.5
+_MOST_CORRELATED = 30
+"""Features a picture of correlations can show."""
+
+
+def selected_correlations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
+    """Return correlations of the features that each model selects in at least half of the folds.
+
+    At most thirty features of each model are taken, those selected most often. Columns: model,
+    view_a, feature_a, view_b, feature_b, correlation.
+    """
+    parts = []
+    often = selection[selection["feature"] != "*"]
+    often = often[often["frequency"].astype(float) >= _HALF].drop_duplicates(
+        ["model", "view", "feature"]
+    )
+    for model, part in often.groupby("model", sort=False):
+        size = part["mean_weight"].astype(float).abs().fillna(0.0).to_numpy()
+        order = np.lexsort((-size, -part["frequency"].to_numpy(dtype=float)))[:_MOST_CORRELATED]
+        kept = part.iloc[np.sort(order)]
+        pairs = [
+            (view, str(feature))
+            for view in data.view_names
+            for feature in kept.loc[kept["view"] == view, "feature"]
+        ]
+        parts.append(feature_correlations(data, pairs).assign(model=model))
+    return concatenated(parts, ["model", *CORRELATION_COLUMNS])[["model", *CORRELATION_COLUMNS]]
+
+
+def feature_locations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
+    """Return the ``feature_info`` of every feature that some fold of some model selects."""
+    parts = []
+    for view in data.view_names:
+        info = data.view(view).feature_info
+        if info is None:
+            continue
+        rows = (selection["view"] == view) & (selection["feature"] != "*")
+        names = pd.Index(selection.loc[rows, "feature"].astype(str).unique())
+        if not len(names):
+            continue
+        at = pd.Index(data.view(view).feature_names.astype(str)).get_indexer(names)
+        part = info.iloc[at[at >= 0]].reset_index(drop=True)
+        part = part.drop(columns=[c for c in ("view", "feature") if c in part])
+        part.attrs = {}
+        part.insert(0, "feature", names[at >= 0])
+        part.insert(0, "view", view)
+        parts.append(part)
+    return concatenated(parts, ["view", "feature"])
+
+
+def image_grids(data: MultiView) -> dict[str, dict[str, Any]]:
+    """Return shape, affine and kind of the grid of every view made of images."""
+    grids = {}
+    for view in data.view_names:
+        info = data.view(view).feature_info
+        if info is None or not {"shape", "affine"} <= set(info.attrs):
+            continue
+        grid: dict[str, Any] = {
+            "shape": [int(n) for n in info.attrs["shape"]],
+            "affine": np.asarray(info.attrs["affine"], dtype=float).tolist(),
+        }
+        # An atlas that was given as an image, not as a file, cannot be named.
+        named = {k: info.attrs.get(k) for k in ("kind", "atlas")}
+        grid |= {k: str(v) for k, v in named.items() if isinstance(v, (str, Path))}
+        grids[view] = grid
+    return grids
