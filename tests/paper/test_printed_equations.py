@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from baldur.model.spike_slab import VAGUE
 from baldur.paper.bound import bound
 from baldur.paper.predictor import latent_moments, predict_meanfield
 from baldur.paper.run import run_meanfield
@@ -45,7 +46,7 @@ def printed_v(state, data):
 def printed_tau(state, data):
     """The rate of tau without tr(X^T X Sigma_wk)."""
     residual = np.sum((state.Z - state.explained) ** 2) + data.n * np.trace(state.Z_cov)
-    shape, rate = data.priors.tau
+    shape, rate = VAGUE
     rate = np.array([rate + residual / 2])
     return replace(state, tau=GammaPosterior(shape + data.n * state.n_factors / 2, rate))
 

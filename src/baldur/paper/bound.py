@@ -28,8 +28,9 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from baldur.core.types import Array, IntArray
-from baldur.model.spike_slab import GammaPrior
+from baldur.model.spike_slab import VAGUE, GammaPrior
 from baldur.paper.state import (
+    INTERCEPT_PRECISION,
     Data,
     GammaPosterior,
     State,
@@ -132,9 +133,9 @@ def loadings_term(state: State) -> float:
     return value + _entropy(C * _logdet(state.V_cov), C * state.n_factors)
 
 
-def intercept_term(state: State, data: Data) -> float:
+def intercept_term(state: State) -> float:
     """Return the term of the intercepts, E[ln p(b)] - E[ln q(b)]."""
-    p0, C = data.priors.intercept_precision, state.b.size
+    p0, C = INTERCEPT_PRECISION, state.b.size
     expected = 0.5 * C * (np.log(p0) - LOG_2PI) - 0.5 * p0 * (state.b @ state.b + C * state.b_var)
     return float(expected) + _entropy(C * float(np.log(state.b_var)), C)
 
@@ -151,7 +152,7 @@ def weights_term(view: ViewState) -> float:
         -0.5 * K * d * LOG_2PI
         + 0.5 * d * delta.mean_log.sum()
         + 0.5 * K * gamma.mean_log.sum()
-        - 0.5 * delta.mean @ view.gamma_w2
+        - 0.5 * delta.mean @ view.q.gamma_w2
     )
     logs = np.sum(delta.mean_log) - K * LOG_2PI
     value += 0.5 * float(dropped.size * logs + K * (dropped.count @ dropped.gamma.mean_log))
@@ -160,20 +161,15 @@ def weights_term(view: ViewState) -> float:
     return value + _entropy(float(np.sum(view.q.logdet + dropped.logdet)), K * size)
 
 
-def precisions_term(state: State, data: Data) -> float:
+def precisions_term(state: State) -> float:
     """Return E[ln p] - E[ln q] of the precisions tau, psi and omega."""
-    p = data.priors
-    return (
-        gamma_term(state.tau, p.tau)
-        + gamma_term(state.psi, p.psi)
-        + gamma_term(state.omega, p.omega)
-    )
+    return sum(gamma_term(q, VAGUE) for q in (state.tau, state.psi, state.omega))
 
 
 def ard_term(view: ViewState, data: Data) -> float:
     """E[ln p] - E[ln q] of delta and gamma of one view."""
-    prior, dropped = data.priors.gamma, view.dropped
-    selected = gamma_term(view.delta, data.priors.delta) + gamma_term(view.gamma, prior)
+    prior, dropped = data.gamma_prior, view.dropped
+    selected = gamma_term(view.delta, VAGUE) + gamma_term(view.gamma, prior)
     return selected + float(dropped.count @ gamma_terms(dropped.gamma, prior))
 
 
@@ -184,8 +180,8 @@ def bound_terms(state: State, data: Data) -> dict[str, float]:
         "outputs": outputs_term(state, data),
         "latent": latent_term(state, data),
         "loadings": loadings_term(state),
-        "intercept": intercept_term(state, data),
-        "precisions": precisions_term(state, data),
+        "intercept": intercept_term(state),
+        "precisions": precisions_term(state),
     }
     for m, view in enumerate(state.views):
         terms[f"weights_{m}"] = weights_term(view)
@@ -211,12 +207,12 @@ def factor_constant(data: Data, n_factors: int, n_full: int) -> float:
     plus (n_full - n_factors) kappa_omega, where kappa = E[ln p] - E[ln q] of one precision at
     mean one together with its Gaussian's (size/2)(<ln g> - ln <g>).
     """
-    p, gone = data.priors, n_full - n_factors
-    value = gone * _kappa(p.omega, data.T.shape[1])
+    gone = n_full - n_factors
+    value = gone * _kappa(VAGUE, data.T.shape[1])
     for view in data.views:
         D = view.shape[1]
-        value += gone * _kappa(p.delta, D)
-        value += D * (_kappa(p.gamma, n_full) - _kappa(p.gamma, n_factors))
+        value += gone * _kappa(VAGUE, D)
+        value += D * (_kappa(data.gamma_prior, n_full) - _kappa(data.gamma_prior, n_factors))
     return value
 
 
@@ -237,7 +233,7 @@ def feature_gains(state: State, data: Data, m: int) -> tuple[Array, Array]:
 
     Shapes: returns gain (d,), determined (d,).
     """
-    view, prior = state.views[m], data.priors.gamma
+    view, prior = state.views[m], data.gamma_prior
     tau, delta = state.mean_tau, view.delta.mean[:, None]
     gamma, load = view.gamma.mean, tau * data.norms[m][view.selected]
     mean, var = weight_moments(data.views[m], view.q)
@@ -270,13 +266,13 @@ def without_features(state: State, data: Data, m: int, features: IntArray) -> St
 
 def without_view(state: State, data: Data, m: int) -> State:
     """Drop a whole view: its delta and gamma are optimised together."""
-    view, prior, tau = state.views[m], data.priors.delta, state.mean_tau
+    view, tau = state.views[m], state.mean_tau
     none = np.zeros_like(view.selected)
     count, delta = data.count_dropped(m, none), view.delta.mean
     for _ in range(8):
         dropped = make_dropped(data, m, count, delta, tau)
-        delta = dropped_delta(prior, 0, np.zeros(state.n_factors), dropped, tau)
-    shape = prior.shape + 0.5 * none.size
+        delta = dropped_delta(0, np.zeros(state.n_factors), dropped, tau)
+    shape = VAGUE.shape + 0.5 * none.size
     view = replace(
         view,
         selected=none,
@@ -295,7 +291,7 @@ def without_factor(state: State, data: Data, k: int) -> State:
     """
     rest = np.delete(np.arange(state.n_factors), k)
     square = np.ix_(rest, rest)
-    gamma_shape = data.priors.gamma.shape + 0.5 * rest.size
+    gamma_shape = data.gamma_prior.shape + 0.5 * rest.size
     views = []
     for view in state.views:
         q, dropped = view.q, view.dropped
@@ -321,7 +317,6 @@ def without_factor(state: State, data: Data, k: int) -> State:
             q=q,
             delta=GammaPosterior(view.delta.shape, view.delta.rate[rest]),
             gamma=_same_mean(view.gamma, gamma_shape),
-            gamma_w2=view.gamma_w2[rest],
             dropped=dropped,
         )
         views.append(view)
@@ -332,7 +327,7 @@ def without_factor(state: State, data: Data, k: int) -> State:
         V=state.V[:, rest],
         V_cov=state.V_cov[square],
         omega=GammaPosterior(state.omega.shape, state.omega.rate[rest]),
-        tau=_same_mean(state.tau, data.priors.tau.shape + 0.5 * data.n * rest.size),
+        tau=_same_mean(state.tau, VAGUE.shape + 0.5 * data.n * rest.size),
         views=tuple(views),
     )
 
@@ -367,7 +362,7 @@ def _prune_one(state: State, data: Data, m: int) -> tuple[State, int]:
 def prune_features(state: State, data: Data) -> tuple[State, list[int]]:
     """Drop features view by view; return the number dropped per view, or [] where none was."""
     counts = [0] * len(state.views)
-    if np.isinf(data.priors.gamma.shape):
+    if np.isinf(data.gamma_prior.shape):
         return state, []
     for m in data.order:
         if state.views[m].selected.any():
@@ -385,7 +380,7 @@ def view_price(data: Data, m: int) -> float:
     a noise view whenever one of its features fits the labels by chance. Where no feature is
     selected (a = inf, or a heavy-tailed prior) nothing was searched, and the price is 0.
     """
-    if data.priors.gamma.shape > SCREENED_SHAPE:
+    if data.gamma_prior.shape > SCREENED_SHAPE:
         return 0.0
     return float(np.log(data.views[m].shape[1]))
 

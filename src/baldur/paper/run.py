@@ -22,7 +22,7 @@ import numpy as np
 
 from baldur.core.types import Array, IntArray, Mask
 from baldur.exceptions import InputError
-from baldur.model.spike_slab import GammaPrior
+from baldur.model.spike_slab import VAGUE, GammaPrior
 from baldur.paper.bound import (
     PRUNERS,
     SCREENED_SHAPE,
@@ -34,7 +34,6 @@ from baldur.paper.predictor import MeanFieldResult, collect
 from baldur.paper.state import (
     Data,
     GammaPosterior,
-    Priors,
     State,
     ViewState,
     group_norms,
@@ -110,7 +109,7 @@ def prepare_data(
         weight=weight,
         classification=task == "classification",
         quadrature=bound_kind == "quadrature",
-        priors=Priors(gamma=GammaPrior(a_gamma, a_gamma)),
+        gamma_prior=GammaPrior(a_gamma, a_gamma),
         spaces=spaces,
         relevance=[
             _relevance_rows(request, m, len(T))
@@ -182,7 +181,7 @@ Start = tuple[list[Array], list[float], list[Mask]]
 
 def make_start(data: Data, name: str) -> Start:
     """Return the start called `name`: "flat" or "screen-<number of features>"."""
-    screened = data.priors.gamma.shape <= SCREENED_SHAPE
+    screened = data.gamma_prior.shape <= SCREENED_SHAPE
     widths = [view.shape[1] for view in data.views]
     if name == "flat":
         limit = max(NARROW, data.views[0].shape[0])
@@ -242,7 +241,6 @@ def initial_state(data: Data, start: Start, V: Array) -> State:
     start_gamma, start_delta, masks = start
     N, C = data.T.shape
     K = V.shape[1]
-    p = data.priors
     mean = (data.weight @ data.T) / data.n
     if data.classification:
         rate = np.clip(mean, 1e-3, 1 - 1e-3)
@@ -253,14 +251,14 @@ def initial_state(data: Data, start: Start, V: Array) -> State:
         b, Y, Y_var = mean, data.T, np.zeros((N, C))
     Z = (Y - b) @ np.linalg.pinv(V).T
     scale = data.output_scale
-    tau_shape = p.tau.shape + 0.5 * data.n * K
-    psi_shape = p.psi.shape + 0.5 * data.n * C
-    omega_shape = p.omega.shape + 0.5 * C
+    tau_shape = VAGUE.shape + 0.5 * data.n * K
+    psi_shape = VAGUE.shape + 0.5 * data.n * C
+    omega_shape = VAGUE.shape + 0.5 * C
     views = []
     for m, selected in enumerate(masks):
-        shape = p.delta.shape + 0.5 * selected.size
+        shape = VAGUE.shape + 0.5 * selected.size
         delta = GammaPosterior(shape, np.full(K, shape / start_delta[m]))
-        shape = p.gamma.shape + 0.5 * K
+        shape = data.gamma_prior.shape + 0.5 * K
         rate = np.ones(start_gamma[m].size) if np.isinf(shape) else shape / start_gamma[m]
         gamma = GammaPosterior(shape, rate)
         spectrum = build_spectrum(data, m, gamma.mean, selected)
@@ -268,7 +266,7 @@ def initial_state(data: Data, start: Start, V: Array) -> State:
         q = update_weights(spectrum, delta.mean, tau, share, data.weight)
         count = data.count_dropped(m, selected)
         dropped = make_dropped(data, m, count, delta.mean, tau)
-        views.append(ViewState(q, delta, gamma, selected, q.gamma_w2, False, dropped))
+        views.append(ViewState(q, delta, gamma, selected, False, dropped))
     return State(
         Z=Z,
         Z_cov=0.1 * scale * np.eye(K),

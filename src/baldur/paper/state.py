@@ -18,6 +18,8 @@ from baldur.core.types import Array, IntArray, Mask
 from baldur.model.spike_slab import VAGUE, GammaPrior
 from baldur.paper.weights import SelectedColumns, Weights
 
+INTERCEPT_PRECISION = 1e-4
+"""Precision of the prior of the intercepts; those of delta, omega, tau and psi are `VAGUE`."""
 NORM_DIGITS = 11
 """Norms that agree in this many digits are one group. The bound changes by less than 1e-10 nats
 per feature and factor."""
@@ -51,18 +53,6 @@ class GammaPosterior:
 
 
 @dataclass(frozen=True)
-class Priors:
-    """Hyperparameters of the model; gamma ~ Gamma(a, a), from ARD (a = 1e-6) to none (a = inf)."""
-
-    gamma: GammaPrior = VAGUE
-    delta: GammaPrior = VAGUE
-    omega: GammaPrior = VAGUE
-    tau: GammaPrior = VAGUE
-    psi: GammaPrior = VAGUE
-    intercept_precision: float = 1e-4
-
-
-@dataclass(frozen=True)
 class Data:
     """Everything that does not change during a run."""
 
@@ -71,7 +61,7 @@ class Data:
     weight: Array  # (N,); Sample weights s_n; all sums over rows are weighted by them
     classification: bool
     quadrature: bool  # Integrate ln sigmoid over q(y) instead of bounding it (classification only)
-    priors: Priors
+    gamma_prior: GammaPrior  # Gamma(a, a), from ARD (a = 1e-6) to none (a = inf)
     spaces: list[str]  # "primal" or "dual" per view
     relevance: list[IntArray]  # Rows used as relevance vectors, per view (not used by primal views)
     norms: list[Array]  # (D_m,); t_d = sum_n s_n x_nd^2
@@ -139,7 +129,7 @@ def make_dropped(data: Data, m: int, count: Array, delta: Array, tau: float) -> 
 
     Shapes: count (G,), delta (K,).
     """
-    prior, (norms, _) = data.priors.gamma, data.groups[m]
+    prior, (norms, _) = data.gamma_prior, data.groups[m]
     mean = dropped_gamma(prior, delta, tau * norms)
     shape = prior.shape + 0.5 * delta.size
     rate = np.ones_like(mean) if np.isinf(shape) else shape / mean
@@ -182,17 +172,15 @@ def dropped_gamma(prior: GammaPrior, delta: Array, load: Array) -> Array:
     return decreasing_root(A, B, safe, delta[None, :], np.ones(delta.size))
 
 
-def dropped_delta(
-    prior: GammaPrior, n_selected: int, gamma_w2: Array, dropped: Dropped, tau: float
-) -> Array:
+def dropped_delta(n_selected: int, gamma_w2: Array, dropped: Dropped, tau: float) -> Array:
     """Best <delta_k> jointly with the dropped v_kd, (K,).
 
     Root of (a0 + d/2) - (b0 + gamma_w2_k/2) x + (1/2) sum_dropped load_d/(load_d + x gamma_d),
     with d selected features and load_d = tau t_d.
     """
     safe = np.maximum(tau * dropped.norms, np.finfo(float).tiny)[None, :]
-    A = np.full(gamma_w2.size, prior.shape + 0.5 * n_selected)
-    B = prior.rate + 0.5 * gamma_w2
+    A = np.full(gamma_w2.size, VAGUE.shape + 0.5 * n_selected)
+    B = VAGUE.rate + 0.5 * gamma_w2
     return decreasing_root(A, B, safe, dropped.gamma.mean[None, :], dropped.count)
 
 
@@ -204,7 +192,6 @@ class ViewState:
     delta: GammaPosterior  # q(delta_k), length K
     gamma: GammaPosterior  # q(gamma_d) of the selected features
     selected: Mask  # (D,)
-    gamma_w2: Array  # (K,)
     stale: bool  # True once gamma or `selected` has changed since the spectrum of `q` was built
     dropped: Dropped  # q(w_kd) and q(gamma_d) of all other features; the bound counts them
 

@@ -13,8 +13,15 @@ from dataclasses import replace
 import numpy as np
 
 from baldur.core.types import Array, IntArray, Mask
-from baldur.model.spike_slab import GammaPrior
-from baldur.paper.state import Data, GammaPosterior, State, dropped_delta, make_dropped
+from baldur.model.spike_slab import VAGUE
+from baldur.paper.state import (
+    INTERCEPT_PRECISION,
+    Data,
+    GammaPosterior,
+    State,
+    dropped_delta,
+    make_dropped,
+)
 from baldur.paper.weights import (
     Spectrum,
     spectrum_dual,
@@ -44,7 +51,7 @@ def step_w(state: State, data: Data, m: int) -> State:
         spectrum = build_spectrum(data, m, view.gamma.mean, view.selected)
     residual = state.Z - (state.explained - view.q.H)
     q = update_weights(spectrum, view.delta.mean, state.mean_tau, residual, data.weight)
-    return state.with_view(m, replace(view, q=q, gamma_w2=q.gamma_w2, stale=False))
+    return state.with_view(m, replace(view, q=q, stale=False))
 
 
 def step_delta(state: State, data: Data, m: int) -> State:
@@ -53,14 +60,14 @@ def step_delta(state: State, data: Data, m: int) -> State:
     Shape a0 + D/2, rate_k = b0 + (1/2) sum_d <gamma_d><w_kd^2>; with dropped features, the mean
     is the root that `state.dropped_delta` finds.
     """
-    view, prior = state.views[m], data.priors.delta
+    view = state.views[m]
     dropped, tau = view.dropped, state.mean_tau
-    shape = prior.shape + 0.5 * view.selected.size
+    shape = VAGUE.shape + 0.5 * view.selected.size
     if not dropped.size:
-        delta = GammaPosterior(shape, prior.rate + 0.5 * view.gamma_w2)
+        delta = GammaPosterior(shape, VAGUE.rate + 0.5 * view.q.gamma_w2)
         return state.with_view(m, replace(view, delta=delta))
     n_selected = view.selected.size - dropped.size
-    mean = dropped_delta(prior, n_selected, view.gamma_w2, dropped, tau)
+    mean = dropped_delta(n_selected, view.q.gamma_w2, dropped, tau)
     delta = GammaPosterior(shape, shape / mean)
     return state.with_view(m, replace(view, delta=delta, dropped=dropped.at(mean, tau)))
 
@@ -70,14 +77,15 @@ def step_gamma(state: State, data: Data, m: int) -> State:
 
     Shape a0 + K/2, rate_d = b0 + (1/2) sum_k <delta_k><w_kd^2>.
     """
-    view, prior = state.views[m], data.priors.gamma
+    view, prior = state.views[m], data.gamma_prior
     if np.isinf(prior.shape):
         return state
     mean, var = weight_moments(data.views[m], view.q)
     w2 = mean**2 + var
     rate = prior.rate + 0.5 * (view.delta.mean @ w2)
     gamma = GammaPosterior(prior.shape + 0.5 * state.n_factors, rate)
-    return state.with_view(m, replace(view, gamma=gamma, gamma_w2=w2 @ gamma.mean, stale=True))
+    q = replace(view.q, gamma_w2=w2 @ gamma.mean)
+    return state.with_view(m, replace(view, q=q, gamma=gamma, stale=True))
 
 
 def step_dropped(state: State, data: Data, m: int) -> State:
@@ -116,7 +124,7 @@ def z_residual(state: State, data: Data) -> float:
 def step_tau(state: State, data: Data) -> State:
     """q(tau): shape a0 + N K/2 with the current K, rate b0 + residual/2, see `z_residual`."""
     count = data.n * state.n_factors
-    return replace(state, tau=_noise(data.priors.tau, count, z_residual(state, data)))
+    return replace(state, tau=_noise(count, z_residual(state, data)))
 
 
 def step_v(state: State, data: Data) -> State:
@@ -133,9 +141,8 @@ def step_v(state: State, data: Data) -> State:
 
 def step_omega(state: State, data: Data) -> State:
     """q(omega): shape a0 + C/2, rate_k = b0 + (1/2) sum_c <v_ck^2>."""
-    prior = data.priors.omega
-    rate = prior.rate + 0.5 * np.diag(state.v_moment)
-    return replace(state, omega=GammaPosterior(prior.shape + 0.5 * state.b.size, rate))
+    rate = VAGUE.rate + 0.5 * np.diag(state.v_moment)
+    return replace(state, omega=GammaPosterior(VAGUE.shape + 0.5 * state.b.size, rate))
 
 
 def step_b(state: State, data: Data) -> State:
@@ -144,7 +151,7 @@ def step_b(state: State, data: Data) -> State:
     Not in the paper, which has no intercept; p0 is the precision of its broad prior.
     """
     psi = state.mean_psi
-    var = 1.0 / (data.priors.intercept_precision + psi * data.n)
+    var = 1.0 / (INTERCEPT_PRECISION + psi * data.n)
     b = var * psi * (data.weight @ (state.Y - state.Z @ state.V.T))
     return replace(state, b=b, b_var=float(var))
 
@@ -165,13 +172,13 @@ def y_residual(state: State, data: Data) -> float:
 def step_psi(state: State, data: Data) -> State:
     """q(psi): shape a0 + N C/2, rate b0 + residual/2, see `y_residual`."""
     count = data.n * state.b.size
-    return replace(state, psi=_noise(data.priors.psi, count, y_residual(state, data)))
+    return replace(state, psi=_noise(count, y_residual(state, data)))
 
 
-def _noise(prior: GammaPrior, count: float, residual: float) -> GammaPosterior:
+def _noise(count: float, residual: float) -> GammaPosterior:
     """Return q(tau) or q(psi) from the number of residuals and their expected squared sum."""
-    rate = np.array([prior.rate + 0.5 * residual])
-    return GammaPosterior(prior.shape + 0.5 * count, rate)
+    rate = np.array([VAGUE.rate + 0.5 * residual])
+    return GammaPosterior(VAGUE.shape + 0.5 * count, rate)
 
 
 def step_y(state: State, data: Data) -> State:

@@ -139,7 +139,7 @@ class Weights:
     null_var: Array  # (K,)
     H: Array  # (N, K); X <W>^T
     trace: Array  # (K,); tr(X^T diag(s) X Sigma_k)
-    gamma_w2: Array  # (K,); sum_d <gamma_d><w_kd^2> under the gamma the spectrum was built with
+    gamma_w2: Array  # (K,); sum_d <gamma_d><w_kd^2>
     logdet: Array  # (K,); ``ln |Sigma_k|``
 
 

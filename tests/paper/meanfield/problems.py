@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from baldur.model.spike_slab import VAGUE
 from baldur.paper import updates
 from baldur.paper.run import initial_state, prepare_data
 from baldur.paper.state import GammaPosterior
@@ -65,11 +66,11 @@ def random_state(data, K=1, seed=0):
 
     views = []
     for m, view in enumerate(state.views):
-        delta = gamma(data.priors.delta.shape + 0.5 * view.selected.size, K)
+        delta = gamma(VAGUE.shape + 0.5 * view.selected.size, K)
         spectrum = updates.build_spectrum(data, m, view.gamma.mean, view.selected)
         target = rng.standard_normal((N, K))
         q = update_weights(spectrum, delta.mean, rng.uniform(0.5, 2), target, data.weight)
-        views.append(replace(view, q=q, delta=delta, gamma_w2=q.gamma_w2))
+        views.append(replace(view, q=q, delta=delta))
     new = replace(
         state,
         Z=rng.standard_normal((N, K)),
@@ -78,9 +79,9 @@ def random_state(data, K=1, seed=0):
         b=rng.standard_normal(C),
         b_var=float(rng.uniform(0.1, 1)),
         xi=rng.uniform(0.1, 3, (N, C)),
-        tau=gamma(data.priors.tau.shape + 0.5 * data.n * K, 1),
-        psi=gamma(data.priors.psi.shape + 0.5 * data.n * C, 1),
-        omega=gamma(data.priors.omega.shape + 0.5 * C, K),
+        tau=gamma(VAGUE.shape + 0.5 * data.n * K, 1),
+        psi=gamma(VAGUE.shape + 0.5 * data.n * C, 1),
+        omega=gamma(VAGUE.shape + 0.5 * C, K),
         views=tuple(views),
     )
     if data.classification:

@@ -120,7 +120,7 @@ def test_exact_weights(m):
             trace=np.array([np.trace(X @ cov @ X.T)]),
             logdet=np.array([np.linalg.slogdet(cov)[1]]),
         )
-        return state.with_view(m, replace(view, q=q, gamma_w2=w2))
+        return state.with_view(m, replace(view, q=replace(q, gamma_w2=w2)))
 
     best = maximum(rebuild, data, D + n_cov(D))
     assert bound(VIEW_UPDATES["W"](state, data, m), data) == pytest.approx(best, abs=1e-5)
@@ -144,7 +144,7 @@ def test_literal_dual_weights(monkeypatch):
             logdet=np.array([np.linalg.slogdet(cov)[1]]),
         )
         w2 = np.array([(w**2 + np.diag(w_cov)) @ view.gamma.mean])
-        return state.with_view(1, replace(view, q=q, gamma_w2=w2))
+        return state.with_view(1, replace(view, q=replace(q, gamma_w2=w2)))
 
     best = maximum(rebuild, data, r + n_cov(r))
     assert bound(VIEW_UPDATES["W"](state, data, 1), data) == pytest.approx(best, abs=1e-5)
@@ -169,7 +169,7 @@ def test_dual_weights_keep_their_prior_variance_outside_the_relevance_vectors():
             logdet=np.array([np.linalg.slogdet(cov)[1]]),
         )
         w2 = np.array([(mean**2 + np.diag(cov)) @ view.gamma.mean])
-        return state.with_view(1, replace(view, q=q, gamma_w2=w2))
+        return state.with_view(1, replace(view, q=replace(q, gamma_w2=w2)))
 
     best = maximum(rebuild, data, r + n_cov(r))
     assert bound(VIEW_UPDATES["W"](state, data, 1), data) == pytest.approx(best, abs=1e-5)
@@ -196,7 +196,8 @@ def test_gamma(a):
 
     def rebuild(x):
         gamma = gamma_from(x)
-        return state.with_view(1, replace(view, gamma=gamma, gamma_w2=(mean**2 + var) @ gamma.mean))
+        q = replace(view.q, gamma_w2=(mean**2 + var) @ gamma.mean)
+        return state.with_view(1, replace(view, q=q, gamma=gamma))
 
     best = maximum(rebuild, data, 1 + 8)
     assert bound(VIEW_UPDATES["gamma"](state, data, 1), data) == pytest.approx(best, abs=1e-5)
