@@ -11,11 +11,10 @@ import pytest
 
 from baldur.model.spike_slab import VAGUE
 from baldur.paper.bound import bound
-from baldur.paper.predictor import latent_moments, predict_meanfield
 from baldur.paper.run import run_meanfield
 from baldur.paper.state import GammaPosterior
 from baldur.paper.updates import MODEL_UPDATES
-from paper.meanfield.problems import cells, make_problem, prepared, random_state
+from paper.meanfield.problems import cells, make_problem, predict, prepared, random_state
 
 
 def printed_y(state, data):
@@ -87,8 +86,8 @@ def test_the_printed_predictive_variance_leaves_out_the_weights():
     data = make_problem(N=60, sizes=(5, 40), seed=1)
     X, T = prepared([cells(view) for view in data.views]), data.T
     result = run_meanfield(X, T, task="classification", n_factors=1, max_iter=8, prune=False)
-    _, var = predict_meanfield(result, X)
-    _, weights = latent_moments(result, X)
+    _, var = predict(result, X)
+    _, weights = result.latent_moments(X)
     printed = 1 / result.psi + result.V_cov[0, 0] / result.tau
     assert np.median(printed / var[:, 0]) == pytest.approx(0.68, abs=0.01)
     assert (weights > 0).all()

@@ -102,6 +102,49 @@ class MeanFieldResult:
     start: str = stored(Text())
     spread: list[WeightSpread] = stored(Each(Object(WeightSpread), "M"))
 
+    def latent_moments(self, views: Views) -> tuple[Array, Array]:
+        """Mean sum_m x W^T and variance of z before its noise, both (n, K), for new rows.
+
+        Dropped features count as w = 0: their spread, of order 1/(delta gamma), is left out.
+        """
+        mean, var = np.zeros(()), np.zeros(())
+        for view, W, s in zip(views, self.W, self.spread, strict=True):
+            mean = mean + apply(view, W[:, s.index].T, s.index)
+            inside = apply(view, s.basis, s.index) ** 2
+            spread = inside @ s.coef_var
+            if s.null_var.any():
+                whole = quadratic(view, s.null_scale, s.index)
+                spread = spread + np.outer(np.maximum(whole - inside.sum(axis=1), 0.0), s.null_var)
+            var = var + spread
+        return mean, var
+
+    def predictor_moments(self, views: Views) -> tuple[Array, Array]:
+        """Mean and variance of the linear predictor of new rows, (n, C), without their noise.
+
+        <eta_c> = z V_c^T + b_c, with z = sum_m x W^T, and
+
+            Var eta_c = Var b + v_c S_x v_c^T + tr(Sigma_V (z^T z + S_x)),
+
+        S_x = diag(sum_m x^T Sigma_wk x). What a row adds of its own is `noise`. Departure from the
+        paper: it prints the mean without V and the variance of y as 1/psi + Sigma_V/tau, which
+        leaves out the spread of W and most of that of V.
+        """
+        Z, spread = self.latent_moments(views)
+        mean = Z @ self.V.T + self.b
+        loading = np.einsum("nk,kl,nl->n", Z, self.V_cov, Z) + spread @ np.diag(self.V_cov)
+        var = self.b_var + spread @ (self.V**2).T + loading[:, None]
+        return mean, var
+
+    @property
+    def noise(self) -> Array:
+        """Variance of the noise of a single row in each output, (C,).
+
+        1/psi + (v_c v_c^T + tr Sigma_V)/tau: the noise of y and, through the loadings, that of z.
+        Only the sum is seen in the data; how it is divided between psi and tau is up to the priors.
+        """
+        through = np.sum(self.V**2 + np.diag(self.V_cov), axis=1)
+        return np.asarray(1.0 / self.psi + through / self.tau)
+
 
 def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
     """Return the live factors of the final state, weights spread over arrays of full length."""
@@ -152,66 +195,6 @@ def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
     )
 
 
-def latent_moments(result: MeanFieldResult, views: Views) -> tuple[Array, Array]:
-    """Mean sum_m x W^T and variance of z before its noise, both (n, K), for new rows.
-
-    Dropped features count as w = 0: their spread, of order 1/(delta gamma), is left out.
-
-    Shapes: views (n, D_m); returns mean, var (n, K).
-    """
-    mean, var = np.zeros(()), np.zeros(())
-    for view, W, s in zip(views, result.W, result.spread, strict=True):
-        mean = mean + apply(view, W[:, s.index].T, s.index)
-        inside = apply(view, s.basis, s.index) ** 2
-        spread = inside @ s.coef_var
-        if s.null_var.any():
-            whole = quadratic(view, s.null_scale, s.index)
-            spread = spread + np.outer(np.maximum(whole - inside.sum(axis=1), 0.0), s.null_var)
-        var = var + spread
-    return mean, var
-
-
-def predictor_moments(result: MeanFieldResult, views: Views) -> tuple[Array, Array]:
-    """Mean and variance of the linear predictor of new rows, (n, C), without the noise of the rows.
-
-    <eta_c> = z V_c^T + b_c, with z = sum_m x W^T, and
-
-        Var eta_c = Var b + v_c S_x v_c^T + tr(Sigma_V (z^T z + S_x)),
-
-    S_x = diag(sum_m x^T Sigma_wk x). What a row adds of its own is `noise_variance`.
-
-    Shapes: views (n, D_m); returns mean, var (n, C).
-    """
-    Z, spread = latent_moments(result, views)
-    mean = Z @ result.V.T + result.b
-    loading = np.einsum("nk,kl,nl->n", Z, result.V_cov, Z) + spread @ np.diag(result.V_cov)
-    var = result.b_var + spread @ (result.V**2).T + loading[:, None]
-    return mean, var
-
-
-def noise_variance(result: MeanFieldResult) -> Array:
-    """Variance of the noise of a single row in each output, (C,).
-
-    1/psi + (v_c v_c^T + tr Sigma_V)/tau: the noise of y and, through the loadings, that of z. Only
-    the sum is seen in the data; how it is divided between psi and tau is up to the priors.
-    """
-    through = np.sum(result.V**2 + np.diag(result.V_cov), axis=1)
-    return np.asarray(1.0 / result.psi + through / result.tau)
-
-
-def predict_meanfield(result: MeanFieldResult, views: Views) -> tuple[Array, Array]:
-    """Mean and variance of y (the logit, or the output in regression) for new rows, (n, C).
-
-    The moments of the linear predictor with the noise of y and z added. Departure from the paper:
-    it prints the mean without V and the variance as 1/psi + Sigma_V/tau, which leaves out the
-    spread of W and most of that of V.
-
-    Shapes: views (n, D_m); returns mean, var (n, C).
-    """
-    mean, var = predictor_moments(result, views)
-    return mean, var + noise_variance(result)
-
-
 @dataclass
 class MeanFieldPredictor:
     """The mean-field posterior with the methods of `baldur.inference.predictor.Predictor`.
@@ -238,18 +221,17 @@ class MeanFieldPredictor:
     @property
     def noise(self) -> Array:
         """Variance of the noise of a single row in each output, (C,)."""
-        return noise_variance(self.result)
+        return self.result.noise
 
     def latent(self, views: Views) -> tuple[Array, Array]:
         """Return Z of new rows with its variance, its own noise 1/tau included, each (n, K)."""
-        mean, var = latent_moments(self.result, views)
+        mean, var = self.result.latent_moments(views)
         return mean, var + 1.0 / self.result.tau
 
     def moments(self, views: Views) -> tuple[Array, Array]:
         """Return mean and variance of the linear predictors, each (n, C)."""
-        rule = predictor_moments if self.regression else predict_meanfield
-        mean, var = rule(self.result, views)
-        return mean, var
+        mean, var = self.result.predictor_moments(views)
+        return mean, var if self.regression else var + self.noise
 
     def coefficients(self) -> tuple[list[Array], list[Array], Array]:
         """Return means and s.d. of the weights of each view (C, D_m), and intercepts (C,)."""

@@ -83,6 +83,7 @@ def prepare_data(
     views: Sequence[PreparedView],
     T: Array,
     task: str,
+    *,
     a_gamma: float = 1e-6,
     spaces: str | Sequence[str] = "primal",
     relevance: Any = None,
@@ -91,8 +92,7 @@ def prepare_data(
 ) -> Data:
     """Gather what does not change during a run; see `run_meanfield` for the parameters.
 
-    Relevance vectors that are to be chosen (None or a number) start as all rows;
-    `choose_relevance` makes the choice for each start.
+    `choose_relevance` chooses for each start the relevance vectors that are not given.
     """
     weight = np.ones(len(T)) if sample_weight is None else sample_weight
     selected = [SelectedColumns(view) for view in views]
@@ -103,6 +103,9 @@ def prepare_data(
     spaces = [spaces] * M if isinstance(spaces, str) else list(spaces)
     if len(spaces) != M:
         raise InputError(f"space lists {len(spaces)} entries for {M} views")
+    requests = list(relevance) if isinstance(relevance, list | tuple) else [relevance] * M
+    if len(requests) != M:
+        raise InputError(f"relevance_vectors lists {len(requests)} entries for {M} views")
     return Data(
         views=selected,
         T=T,
@@ -111,10 +114,7 @@ def prepare_data(
         quadrature=bound_kind == "quadrature",
         gamma_prior=GammaPrior(a_gamma, a_gamma),
         spaces=spaces,
-        relevance=[
-            _relevance_rows(request, m, len(T))
-            for m, request in enumerate(relevance_requests(relevance, M))
-        ],
+        relevance=[_relevance_rows(request, m, len(T)) for m, request in enumerate(requests)],
         norms=list(norms),
         groups=[group_norms(norm) for norm in norms],
         scores=list(scores),
@@ -122,30 +122,24 @@ def prepare_data(
     )
 
 
-def relevance_requests(relevance: Any, M: int) -> list[Any]:
-    """Return the request for the relevance vectors of each view: "auto", None, number or rows."""
-    per_view = list(relevance) if isinstance(relevance, list | tuple) else [relevance] * M
-    if len(per_view) != M:
-        raise InputError(f"relevance_vectors lists {len(per_view)} entries for {M} views")
-    return per_view
-
-
-def _relevance_rows(request: Any, m: int, N: int) -> IntArray:
-    """Return the rows that were requested for view `m`; all rows where they are to be chosen."""
+def _relevance_rows(request: Any, m: int, N: int) -> str | int | IntArray:
+    """Return the rows requested for view `m`, or how they are to be chosen."""
+    if request is None:
+        return np.arange(N)
     if isinstance(request, str):
         if request != "auto":
             raise InputError(f"view {m}: relevance must be 'auto', rows or a number: {request!r}")
-    elif request is not None and np.ndim(request) == 0:
+        return request
+    if np.ndim(request) == 0:
         if not 1 <= int(request) <= N:
             raise InputError(
                 f"view {m}: the number of relevance vectors must lie in 1..{N}, got {request}"
             )
-    elif request is not None:
-        rows = np.unique(np.asarray(request))
-        if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= N:
-            raise InputError(f"view {m}: relevance rows must be integers in 0..{N - 1}")
-        return rows.astype(np.intp)
-    return np.arange(N)
+        return int(request)
+    rows = np.unique(np.asarray(request))
+    if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= N:
+        raise InputError(f"view {m}: relevance rows must be integers in 0..{N - 1}")
+    return rows.astype(np.intp)
 
 
 def screened_ridge(data: Data, n_best: int) -> list[Array]:
@@ -200,22 +194,18 @@ def make_start(data: Data, name: str) -> Start:
     return gamma, [1.0] * len(widths), selected
 
 
-def choose_relevance(data: Data, start: Start, requests: list[Any]) -> Data:
-    """Choose relevance vectors by the kernel X Lambda^-1 X^T of each view at the start.
-
-    `requests` has "auto" or a number for views whose rows are to be chosen, see
-    `weights.choose_relevance_vectors`. The literal dual takes all rows for "auto".
-    """
+def choose_relevance(data: Data, start: Start) -> Data:
+    """Choose relevance vectors that are not given, by the kernel X Lambda^-1 X^T at the start."""
     relevance, (gamma, _, selected) = list(data.relevance), start
-    for m, request in enumerate(requests):
-        automatic = isinstance(request, str)
-        if request is None or np.ndim(request) > 0 or (automatic and data.spaces[m] != "dual"):
+    for m, request in enumerate(data.relevance):
+        if data.spaces[m] != "dual" or isinstance(request, np.ndarray):
             continue
         variance = np.zeros(data.views[m].shape[1])
         variance[selected[m]] = 1.0 / gamma[m]
         root = np.sqrt(data.weight)
         kernel = root[:, None] * data.views[m].weighted_gram(variance) * root
-        relevance[m] = choose_relevance_vectors(kernel, None if automatic else int(request))
+        most = request if isinstance(request, int) else None
+        relevance[m] = choose_relevance_vectors(kernel, most)
     return replace(data, relevance=relevance)
 
 
@@ -296,7 +286,6 @@ def run_meanfield(
     prune: bool = True,
     rng: int = 0,
     callback: Callable[[dict[str, Any]], None] | None = None,
-    relevance: Any = "auto",
     **options: Any,
 ) -> MeanFieldResult:
     """Fit the mean-field family from several starts and return the one of the best bound.
@@ -305,15 +294,14 @@ def run_meanfield(
 
     Shapes: views (N, D_m), T (N, C), sample_weight (N,).
     """
-    data = prepare_data(views, T, task, relevance=relevance, **options)
+    data = prepare_data(views, T, task, **options)
     V = start_loadings(data.T, data.weight, n_factors, np.random.default_rng(rng))
-    requests = relevance_requests(relevance, len(views))
     ascents: list[dict[str, Any]] = []
     scores: list[float] = []
     # Screens first: the flat start is then given up early where it cannot win.
     for name in sorted(starts, key=lambda name: name == "flat"):
         start = make_start(data, name)
-        here = choose_relevance(data, start, requests)
+        here = choose_relevance(data, start)
         state = initial_state(here, start, V)
         to_beat = max(scores, default=-np.inf)
         ascents.append(_ascend(name, state, here, max_iter, tol, prune, callback, to_beat))

@@ -10,6 +10,7 @@ and every precision has a Gamma posterior with one shape for the whole vector an
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import digamma
@@ -63,7 +64,8 @@ class Data:
     quadrature: bool  # Integrate ln sigmoid over q(y) instead of bounding it (classification only)
     gamma_prior: GammaPrior  # Gamma(a, a), from ARD (a = 1e-6) to none (a = inf)
     spaces: list[str]  # "primal" or "dual" per view
-    relevance: list[IntArray]  # Rows used as relevance vectors, per view (not used by primal views)
+    # Rows used as relevance vectors per dual view; "auto" or a number until they are chosen
+    relevance: list[Any]
     norms: list[Array]  # (D_m,); t_d = sum_n s_n x_nd^2
     groups: list[tuple[Array, IntArray]]  # Features grouped by t_d, see `group_norms`
     scores: list[Array]  # (D_m, C); X^T diag(s) (T - mean T), by which features are screened

@@ -37,6 +37,12 @@ def cells(view):
     return view.columns(np.arange(view.shape[1]))
 
 
+def predict(result, views):
+    """Mean and variance of y for new rows, the noise of y and z included."""
+    mean, var = result.predictor_moments(views)
+    return mean, var + result.noise
+
+
 def make_problem(task="classification", N=14, sizes=(4, 20), C=1, seed=0, **kw):
     """Standardised views with some signal; returns ``Data``."""
     rng = np.random.default_rng(seed)

@@ -7,12 +7,11 @@ import pytest
 
 from baldur.exceptions import InputError
 from baldur.paper.bound import bound, feature_gains, view_price, without_features
-from baldur.paper.predictor import latent_moments, predict_meanfield
 from baldur.paper.run import initial_state, make_start, prepare_data, run_meanfield
 from baldur.paper.state import GammaPosterior, group_norms
 from baldur.paper.updates import step_w
 from paper.literal_dual import use_literal_dual
-from paper.meanfield.problems import make_problem, prepared, random_state
+from paper.meanfield.problems import make_problem, predict, prepared, random_state
 
 FAST = {"starts": ("flat", "screen-5"), "max_iter": 40, "rng": 0}
 
@@ -58,7 +57,7 @@ def test_the_gain_of_a_drop_is_the_change_of_the_bound():
 
 def test_signal_is_found_and_history_tells_how(fitted):
     result, _, _, X_test, T_test = fitted
-    mean, var = predict_meanfield(result, prepared(X_test))
+    mean, var = predict(result, prepared(X_test))
     assert np.mean((mean > 0) == T_test) > 0.8
     assert (var > 0).all()
     assert result.features[0][:2].all()
@@ -82,7 +81,7 @@ def test_without_signal_everything_falls_and_the_base_rate_is_predicted():
     T = (rng.uniform(size=(100, 1)) < 0.3).astype(float)
     result = run_meanfield(prepared(X), T, task="classification", n_factors=1, **FAST)
     assert not result.views.any()
-    mean, var = predict_meanfield(result, prepared(X))
+    mean, var = predict(result, prepared(X))
     probability = 1 / (1 + np.exp(-mean / np.sqrt(1 + np.pi / 8 * var)))
     assert np.ptp(probability) == 0
     assert probability[0, 0] == pytest.approx(T.mean(), abs=0.03)
@@ -104,7 +103,7 @@ def test_predictive_variance_equals_sampling_the_posterior(space):
         rng=0,
     )
     rows = [x[:3] for x in X_test]
-    mean, var = predict_meanfield(result, prepared(rows))
+    mean, var = predict(result, prepared(rows))
     rng, n = np.random.default_rng(0), 100_000
     Z = np.sqrt(1 / result.tau) * rng.standard_normal((n, 3, 2))
     for m, x in enumerate(rows):
@@ -113,7 +112,7 @@ def test_predictive_variance_equals_sampling_the_posterior(space):
             np.testing.assert_allclose(np.sqrt(np.diag(cov)), result.W_std[m][k], rtol=1e-6)
             h_cov = x @ cov @ x.T
             Z[:, :, k] += rng.multivariate_normal(x @ result.W[m][k], h_cov, size=n)
-    _, z_var = latent_moments(result, prepared(rows))
+    _, z_var = result.latent_moments(prepared(rows))
     np.testing.assert_allclose(Z.var(axis=0), z_var + 1 / result.tau, rtol=0.03)
     for c in range(2):
         V = rng.multivariate_normal(result.V[c], result.V_cov, size=n)
@@ -133,8 +132,8 @@ def test_a_weight_of_two_is_a_row_twice():
     repeated = run_meanfield(prepared([x[twice] for x in X]), T[twice], **options)
     assert weighted.elbo == pytest.approx(repeated.elbo, rel=1e-9)
     np.testing.assert_allclose(
-        predict_meanfield(weighted, prepared(X_test))[0],
-        predict_meanfield(repeated, prepared(X_test))[0],
+        predict(weighted, prepared(X_test))[0],
+        predict(repeated, prepared(X_test))[0],
         atol=1e-5,
     )
 
@@ -159,7 +158,7 @@ def test_other_priors_and_bounds_learn_too(options):
     X, T, X_test, T_test = simulate(N=300, sizes=(3, 6))
     options = {"starts": ("flat",), "max_iter": 20, **options}
     result = run_meanfield(prepared(X), T, task="classification", n_factors=1, rng=0, **options)
-    mean, _ = predict_meanfield(result, prepared(X_test))
+    mean, _ = predict(result, prepared(X_test))
     assert np.mean((mean > 0) == T_test) > 0.8
     if options.get("a_gamma") == np.inf:
         assert (result.gamma[1] == 1).all()
@@ -176,7 +175,7 @@ def test_regression_with_a_spare_factor():
     drop = next(i for i, r in enumerate(result.history) if "factors" in r["dropped"])
     gain = result.history[drop]["bound"] - result.history[drop - 1]["bound"]
     assert 0 <= gain < 3  # an unused factor is worth nothing, however many features there are
-    mean, _ = predict_meanfield(result, prepared(X_test))
+    mean, _ = predict(result, prepared(X_test))
     error = T_test - mean
     assert (1 - error.var(axis=0) / T_test.var(axis=0) > 0.8).all()
 
@@ -188,7 +187,7 @@ def test_intervals_cover_when_nothing_is_selected():
     result = run_meanfield(
         prepared(X), T, task="regression", n_factors=1, a_gamma=np.inf, **options
     )
-    mean, var = predict_meanfield(result, prepared(X_test))
+    mean, var = predict(result, prepared(X_test))
     assert np.mean(np.abs(T_test - mean) < 1.96 * np.sqrt(var)) == pytest.approx(0.95, abs=0.02)
 
 
@@ -219,8 +218,8 @@ def test_the_dual_with_all_rows_is_the_primal_run():
     dual = run_meanfield(prepared(X), T, spaces="dual", relevance=None, **options)
     assert dual.elbo == pytest.approx(primal.elbo, rel=1e-10)
     np.testing.assert_allclose(
-        predict_meanfield(dual, prepared(X_test))[0],
-        predict_meanfield(primal, prepared(X_test))[0],
+        predict(dual, prepared(X_test))[0],
+        predict(primal, prepared(X_test))[0],
         atol=1e-6,
     )
     few = run_meanfield(prepared(X), T, spaces="dual", relevance=10, **options)
