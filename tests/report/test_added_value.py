@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from baldur import MultiView
@@ -10,27 +11,25 @@ from baldur.baselines import BASELINES
 from baldur.evaluation import make_model, nested_cv
 from baldur.evaluation.models import Model
 from baldur.evaluation.results import Results
-from baldur.evaluation.view_differences import ALL_ADDED, BEYOND
+from baldur.evaluation.view_differences import ADDED, ALL_ADDED, BASELINE, BEYOND
 from baldur.report import report_folder
 from baldur.report.added_value import (
-    ADDITION,
-    Addition,
     added_value_answer,
     added_value_section,
     addition_table,
+    additions_of,
     reclassification_table,
     view_set_table,
 )
 from baldur.report.answer import (
-    LINEAR,
-    LinearEvidence,
-    answer_of_run,
-    comparison_of,
-    linear_answer,
-    linear_evidence,
+    NOT_SHOWN,
+    SHOWN,
+    UNKNOWN,
+    gains_of_trees,
+    linear_sentence,
+    other_models,
 )
-from baldur.report.pages import make_page
-from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Interval, case_of
+from baldur.report.pages import answer_of_run, make_page
 from baldur.study.results_folder import write_results
 from evaluation import spies
 
@@ -39,41 +38,46 @@ NAN, INF, TINY = math.nan, math.inf, 1e-9
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
-def said(cases, evidence):
-    case = case_of(cases, evidence)
-    text = case.text(evidence)
-    assert text.endswith(".")
-    assert "nan" not in text
-    return case.name, case.outcome
+def said(sentence):
+    assert sentence.answer.endswith(".")
+    assert "nan" not in sentence.answer
+    return sentence
 
 
 def addition(low, high, estimate=0.04, **more):
-    return Addition(
-        **{
-            "change": Interval(estimate, low, high), "value": 0.84, "reference": 0.8,
-            "view": "mri", "others": "clinical", "metric": "AUC", "people": 147,
-            "of_people": 147, "detectable": 0.06, **more,
-        }
-    )  # fmt: skip
+    """Return the sentence of a row of the table of added value."""
+    row = {
+        "question": ADDED, "metric": "auc", "view": "mri", "difference": estimate, "low": low,
+        "high": high, "value": 0.84, "reference_value": 0.8, "people": 147, "of_people": 147,
+        "detectable": 0.06, **more,
+    }  # fmt: skip
+    table = pd.DataFrame([{"question": BASELINE, "view": "clinical"}, row])
+    (sentence,) = additions_of(table, True)
+    return said(sentence)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "outcome"),
+    ("low", "high", "part", "outcome"),
     [
-        (TINY, 0.07, ("raised", SHOWN)), (0.0, 0.07, ("not shown", NOT_SHOWN)),
-        (-0.01, 0.0, ("not shown", NOT_SHOWN)), (-0.05, -TINY, ("lowered", NOT_SHOWN)),
-        (0.0, 0.0, ("not shown", NOT_SHOWN)), (NAN, 0.07, ("no interval", UNKNOWN)),
-        (-INF, INF, ("no interval", UNKNOWN)),
+        (TINY, 0.07, "raised the AUC", SHOWN),
+        (0.0, 0.07, "No added value of mri", NOT_SHOWN),
+        (-0.01, 0.0, "No added value of mri", NOT_SHOWN),
+        (-0.05, -TINY, "lowered the AUC", NOT_SHOWN),
+        (0.0, 0.0, "No added value of mri", NOT_SHOWN),
+        (NAN, 0.07, "cannot be determined", UNKNOWN),
+        (-INF, INF, "cannot be determined", UNKNOWN),
     ],
-)  # fmt: skip
-def test_additions(low, high, outcome):
-    assert said(ADDITION, addition(low, high)) == outcome
-    assert said(ADDITION, addition(low, high, detectable=NAN)) == outcome
+)
+def test_additions(low, high, part, outcome):
+    for detectable in (0.06, NAN):
+        sentence = addition(low, high, detectable=detectable)
+        assert part in sentence.answer
+        assert sentence.outcome == outcome
 
 
 def test_what_the_sentences_say():
     def text(one):
-        return case_of(ADDITION, one).text(one)
+        return one.answer
 
     assert text(addition(0.01, 0.07)) == (
         "Adding mri to clinical raised the AUC by 0.040 [0.010, 0.070], from 0.800 to 0.840, on "
@@ -89,18 +93,20 @@ def test_what_the_sentences_say():
     assert "the same 90 people (of 147) who have mri and clinical" in text(
         addition(0.01, 0.1, people=90)
     )
-    several = addition(0.01, 0.1, people=90, view="all other views (mri and csf)",
+    several = addition(0.01, 0.1, people=90, view="mri and csf",
                        question=ALL_ADDED)  # fmt: skip
     assert "who have one of these views and clinical" in text(several)
-    beyond = addition(0.01, 0.1, people=90, others="all other views", question=BEYOND)
+    beyond = addition(0.01, 0.1, people=90, question=BEYOND)
     assert "who have mri and one of the others" in text(beyond)
     # An end that is nearly 0 is not written as 0.
     assert "[0.0001," in text(addition(0.0001, 0.07))
 
 
 def gains(**trees):
-    made = {t: {m: Interval(*d) for m, d in own.items()} for t, own in trees.items()}
-    return LinearEvidence(made, "AUC")
+    """Return the sentence for differences between models of trees and linear models."""
+    rows = [(tree, m, "AUC", *ends) for tree, own in trees.items() for m, ends in own.items()]
+    columns = ["tree", "model", "metric", "estimate", "low", "high"]
+    return said(linear_sentence(pd.DataFrame(rows, columns=columns)))
 
 
 ABOVE, BELOW, AROUND = (0.02, TINY, 0.04), (-0.02, -0.04, -TINY), (0.02, 0.0, 0.04)
@@ -108,41 +114,60 @@ UNTOLD = (0.02, NAN, 0.04)
 
 
 @pytest.mark.parametrize(
-    ("evidence", "outcome"),
+    ("sentence", "part", "outcome"),
     [
-        (gains(RF={"BALDUR": ABOVE}), ("trees are better", NOT_SHOWN)),
-        (gains(RF={"BALDUR": ABOVE, "Ridge logistic": ABOVE}), ("trees are better", NOT_SHOWN)),
+        (gains(RF={"BALDUR": ABOVE}), "better than every linear model", NOT_SHOWN),
+        (
+            gains(RF={"BALDUR": ABOVE, "Ridge logistic": ABOVE}),
+            "better than every linear model",
+            NOT_SHOWN,
+        ),
         # Better than one linear model is not better than the linear models.
-        (gains(RF={"BALDUR": ABOVE, "Ridge logistic": AROUND}), ("not distinguished", UNKNOWN)),
-        (gains(RF={"BALDUR": ABOVE, "Ridge logistic": UNTOLD}), ("not distinguished", UNKNOWN)),
-        (gains(RF={"BALDUR": AROUND}), ("not distinguished", UNKNOWN)),
-        (gains(RF={"BALDUR": (-0.02, -0.04, 0.0)}), ("not distinguished", UNKNOWN)),
-        (gains(RF={"BALDUR": BELOW}), ("trees are worse", SHOWN)),
-        (gains(RF={"BALDUR": BELOW, "Ridge logistic": AROUND}), ("trees are worse", SHOWN)),
-        (gains(RF={"BALDUR": BELOW}, trees={"BALDUR": AROUND}), ("not distinguished", UNKNOWN)),
-        (gains(RF={"BALDUR": BELOW}, trees={"BALDUR": ABOVE}), ("trees are better", NOT_SHOWN)),
-        (gains(RF={"BALDUR": UNTOLD}), ("no interval", UNKNOWN)),
+        (
+            gains(RF={"BALDUR": ABOVE, "Ridge logistic": AROUND}),
+            "no gain by trees was shown",
+            UNKNOWN,
+        ),
+        (
+            gains(RF={"BALDUR": ABOVE, "Ridge logistic": UNTOLD}),
+            "no gain by trees was shown",
+            UNKNOWN,
+        ),
+        (gains(RF={"BALDUR": AROUND}), "no gain by trees was shown", UNKNOWN),
+        (gains(RF={"BALDUR": (-0.02, -0.04, 0.0)}), "no gain by trees was shown", UNKNOWN),
+        (gains(RF={"BALDUR": BELOW}), "worse than a linear model", SHOWN),
+        (gains(RF={"BALDUR": BELOW, "Ridge logistic": AROUND}), "worse than a linear model", SHOWN),
+        (
+            gains(RF={"BALDUR": BELOW}, trees={"BALDUR": AROUND}),
+            "no gain by trees was shown",
+            UNKNOWN,
+        ),
+        (
+            gains(RF={"BALDUR": BELOW}, trees={"BALDUR": ABOVE}),
+            "better than every linear model",
+            NOT_SHOWN,
+        ),
+        (gains(RF={"BALDUR": UNTOLD}), "could be estimated with an interval", UNKNOWN),
     ],
 )
-def test_trees_against_linear_models(evidence, outcome):
-    assert said(LINEAR, evidence) == outcome
+def test_trees_against_linear_models(sentence, part, outcome):
+    assert part in sentence.answer
+    assert sentence.outcome == outcome
 
 
 def test_the_gain_is_that_over_the_best_linear_model():
-    one = gains(RF={"BALDUR": (0.05, 0.01, 0.09), "Ridge logistic": (0.03, 0.01, 0.05)})
-    text = case_of(LINEAR, one).text(one)
+    text = gains(RF={"BALDUR": (0.05, 0.01, 0.09), "Ridge logistic": (0.03, 0.01, 0.05)}).answer
     assert "RF (+0.030 [0.010, 0.050] against Ridge logistic) predicts better" in text
     assert "There are 2 comparisons of trees with a linear model, each taken alone" in text
     # An end that is nearly 0 is not written as 0.
     close = gains(RF={"BALDUR": (0.03, 0.0002, 0.05)})
-    assert "RF (+0.0300 [0.0002, 0.0500] against BALDUR)" in case_of(LINEAR, close).text(close)
+    assert "RF (+0.0300 [0.0002, 0.0500] against BALDUR)" in close.answer
 
 
 def test_trees_are_called_worse_with_the_difference_that_shows_it():
     # The best linear model by its estimate has a wide interval.
     one = gains(RF={"BALDUR": (-0.06, -0.14, 0.02), "Ridge logistic": (-0.05, -0.08, -0.02)})
-    text = case_of(LINEAR, one).text(one)
-    assert "RF (−0.050 [−0.080, −0.020] against Ridge logistic) predicts worse" in text
+    assert "RF (−0.050 [−0.080, −0.020] against Ridge logistic) predicts worse" in one.answer
 
 
 # -- the page -------------------------------------------------------------------------------------
@@ -179,7 +204,7 @@ def test_the_page_says_what_a_view_adds(result, folder):
     assert linear.outcome == NOT_SHOWN
     assert "RF (+" in linear.answer
     # Rows with some of the views are no other models.
-    assert set(comparison_of(run, "RF").differences) == {"Ridge logistic"}
+    assert set(other_models(run, "RF")["model"]) == {"Ridge logistic"}
     memory = Results(result)
     assert added_value_section(memory) == added_value_section(run)
     assert added_value_answer(memory) == added_value_answer(run)
@@ -196,8 +221,8 @@ def test_a_study_that_does_not_ask_has_none_of_it(result):
     plain = Results(nested_cv(models, result.data, result.truth, outer=2, inner=2))
     assert added_value_section(plain) == []
     assert added_value_answer(plain) is None
-    assert linear_evidence(plain) is None
-    assert linear_answer(plain) is None
+    assert gains_of_trees(plain).empty
+    assert "Is a linear model enough?" not in {s.question for s in make_page(plain).answer}
     assert "B22" not in make_page(plain).made
 
 

@@ -12,7 +12,7 @@ import pytest
 from baldur import BaldurClassifier
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
-from baldur.report.answer import comparison_of
+from baldur.report.answer import other_models
 from baldur.report.checks import checks_of, judge_model, judge_run
 from baldur.report.features import _which
 from baldur.report.fitted import FittedModel
@@ -477,14 +477,14 @@ def test_subgroup_differences_carry_a_note_on_their_number(changed, run):
 
 def test_differences_of_headline_table_and_file_are_the_same(run, result):
     """The headline, the table below the models and differences.csv have one definition."""
-    found = comparison_of(run, "BALDUR")
+    found = other_models(run, "BALDUR").set_index("model")
     table = result.evaluation().differences
     facts = make_page(run)
     said = next(s.answer for s in facts.answer if s.question.startswith("Do other models"))
     rows = {row[0].text: row for row in facts.tables["differences"].rows}
-    assert set(found.differences) == set(rows) == {"Ridge logistic", "Dummy"}
+    assert set(found.index) == set(rows) == {"Ridge logistic", "Dummy"}
     pooled = result.table().set_index("model")["auc_pooled"]
-    for other, shown in found.differences.items():
+    for other, shown in found.iterrows():
         row = table.query("metric == 'auc' and model_a == 'BALDUR' and model_b == @other").iloc[0]
         assert shown.estimate == pytest.approx(row["difference"])
         assert (shown.low, shown.high) == pytest.approx((row["low"], row["high"]))
@@ -493,7 +493,7 @@ def test_differences_of_headline_table_and_file_are_the_same(run, result):
         assert f"{other} ({number(shown.estimate, sign=True)} {ends})" in said
         assert (rows[other][1].text, rows[other][1].small) == (number(shown.estimate), ends)
     tests = result.compare().set_index(["model_a", "model_b"])["p_holm"]
-    assert found.p_values["Dummy"] == pytest.approx(tests["BALDUR", "Dummy"])
+    assert found.loc["Dummy", "p"] == pytest.approx(tests["BALDUR", "Dummy"])
 
 
 def test_a_difference_in_a_loss_favours_the_lower(changed):
@@ -501,11 +501,11 @@ def test_a_difference_in_a_loss_favours_the_lower(changed):
     row = {"metric": "log_loss", "model_a": "Dummy", "model_b": "BALDUR", "difference": 0.2,
            "low": 0.1, "high": 0.3, "note": ""}  # fmt: skip
     run = changed({"select_by": "log_loss"}, differences=lambda frame: pd.DataFrame([row]))
-    d = comparison_of(run, "BALDUR").differences["Dummy"]
+    d = other_models(run, "BALDUR").set_index("model").loc["Dummy"]
     assert (d.estimate, d.low, d.high) == (0.2, 0.1, 0.3)
     row |= {"model_a": "BALDUR", "model_b": "Dummy"}
     run = changed({"select_by": "log_loss"}, differences=lambda frame: pd.DataFrame([row]))
-    d = comparison_of(run, "BALDUR").differences["Dummy"]
+    d = other_models(run, "BALDUR").set_index("model").loc["Dummy"]
     assert (d.estimate, d.low, d.high) == (-0.2, -0.3, -0.1)
 
 

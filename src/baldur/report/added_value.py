@@ -1,10 +1,9 @@
-"""What each view adds, in words: sentences with their conditions, as in `sentences`."""
+"""What each view adds: sentences that are decided by intervals, and tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from baldur.evaluation.view_differences import (
     WITHOUT,
     main_metric,
 )
+from baldur.report.answer import NOT_SHOWN, SHOWN, UNKNOWN, Sentence
 from baldur.report.formatting import (
     Column,
     Table,
@@ -39,15 +39,6 @@ from baldur.report.formatting import (
     spread,
     whole,
 )
-from baldur.report.sentences import (
-    NOT_SHOWN,
-    SHOWN,
-    UNKNOWN,
-    Case,
-    Interval,
-    Sentence,
-    case_of,
-)
 
 if TYPE_CHECKING:
     from baldur.evaluation.view_additions import AddedValue
@@ -57,39 +48,69 @@ _MOST_SENTENCES = 6
 """Views whose sentence is in the answer; the section has them all."""
 
 
-@dataclass(frozen=True)
-class Addition:
-    """Evidence on what a view adds to others."""
+def additions_of(table: pd.DataFrame, classification: bool) -> list[Sentence]:
+    """Return a sentence for every comparison of a table, by the main metric.
 
-    change: Interval  # Of the metric, with the view minus without it, on the same held-out people
-    value: float  # value, reference: The metric with the view and without it
-    reference: float
-    view: str  # view, others: The view, and those that it is added to
-    others: str
-    metric: str  # Its name, for example "AUC"; greater is better
-    people: int  # people, of_people: On whom, and how many there are in all
-    of_people: int
-    detectable: float
-    question: str = ADDED  # As in the table
+    Its question is that of the table: `ADDED`, `ALL_ADDED` or `BEYOND`.
+    """
+    if "question" not in table:
+        return []
+    metric, base = main_metric(classification), baseline_of(table)
+    rows = table[(table["metric"] == metric) & table["question"].isin(_COMPARED)]
+    return [_addition(row, base, _heading(metric)) for row in rows.to_dict("records")]
 
-    @property
-    def on(self) -> str:
-        """On whom, and how the metric changes."""
-        who = f"on the same {count(self.people, 'person', 'people')}"
-        if self.people < self.of_people:
-            # A comparison needs one view of each side; see `view_comparisons`.
-            one = "one of these views" if self.question == ALL_ADDED else self.view
-            rest = "one of the others" if self.question == BEYOND else self.others
-            who += f" (of {self.of_people:,}) who have {one} and {rest}"
-        return f"from {number(self.reference, 3)} to {number(self.value, 3)}, {who}"
 
-    @property
-    def power(self) -> str:
-        """The increase that could have been detected, as a sentence."""
-        who = count(self.people, "person", "people")
-        if math.isnan(self.detectable):
-            return f"With {who} no possible increase could have been detected reliably."
-        return f"With {who} an increase of {_number(self.detectable)} could have been detected."
+def _addition(row: Mapping[Any, Any], base: str, metric: str) -> Sentence:
+    """Return what a view adds to others, by the interval of the paired difference."""
+    question, view = str(row["question"]), short(row["view"])
+    if question == ALL_ADDED:
+        view = f"all other views ({view})"
+    others = "all other views" if question == BEYOND else base
+    change, low, high = (float(row[end]) for end in _GAIN_ENDS)
+    on = f"{_from_to(row)}, {_who(row, view, others)}"
+    if not all(map(math.isfinite, (change, low, high))):
+        outcome = UNKNOWN
+        text = (
+            f"What {view} adds to {others} cannot be determined: the difference in {metric} could "
+            "not be estimated with an interval."
+        )
+    elif low > 0:
+        outcome, seen = SHOWN, _with_ends(change, low, high)
+        text = f"Adding {view} to {others} raised the {metric} by {seen}, {on}."
+    elif high < 0:
+        outcome, seen = NOT_SHOWN, _with_ends(-change, -high, -low)
+        text = f"Adding {view} to {others} lowered the {metric} by {seen}, {on}."
+    else:
+        outcome = NOT_SHOWN
+        text = (
+            f"No added value of {view} beyond {others} was shown: the {metric} changed by "
+            f"{_with_ends(change, low, high)}, {on}. {_power(row)}"
+        )
+    return Sentence(question, text, outcome)
+
+
+def _from_to(row: Mapping[Any, Any]) -> str:
+    return f"from {number(row['reference_value'], 3)} to {number(row['value'], 3)}"
+
+
+def _who(row: Mapping[Any, Any], view: str, others: str) -> str:
+    """Return on whom a view was added to others."""
+    people, of_people = _count(row["people"]), _count(row["of_people"])
+    who = f"on the same {count(people, 'person', 'people')}"
+    if people < of_people:
+        # A comparison needs one view of each side; see `view_comparisons`.
+        one = "one of these views" if row["question"] == ALL_ADDED else view
+        rest = "one of the others" if row["question"] == BEYOND else others
+        who += f" (of {of_people:,}) who have {one} and {rest}"
+    return who
+
+
+def _power(row: Mapping[Any, Any]) -> str:
+    """Return the increase that could have been detected."""
+    who, detectable = count(_count(row["people"]), "person", "people"), float(row["detectable"])
+    if math.isnan(detectable):
+        return f"With {who} no possible increase could have been detected reliably."
+    return f"With {who} an increase of {_number(detectable)} could have been detected."
 
 
 def _number(value: float) -> str:
@@ -100,58 +121,13 @@ def _with_ends(estimate: float, low: float, high: float) -> str:
     return f"{_number(estimate)} [{_number(low)}, {_number(high)}]"
 
 
-ADDITION = (
-    Case(
-        "no interval", UNKNOWN, lambda e: not e.change.known,
-        lambda e: f"What {e.view} adds to {e.others} cannot be determined: the difference in "
-        f"{e.metric} could not be estimated with an interval.",
-    ),
-    Case(
-        "raised", SHOWN, lambda e: e.change.low > 0,
-        lambda e: f"Adding {e.view} to {e.others} raised the {e.metric} by "
-        f"{_with_ends(e.change.estimate, e.change.low, e.change.high)}, {e.on}.",
-    ),
-    Case(
-        "lowered", NOT_SHOWN, lambda e: e.change.high < 0,
-        lambda e: f"Adding {e.view} to {e.others} lowered the {e.metric} by "
-        f"{_with_ends(-e.change.estimate, -e.change.high, -e.change.low)}, {e.on}.",
-    ),
-    Case(
-        "not shown", NOT_SHOWN, lambda e: True,
-        lambda e: f"No added value of {e.view} beyond {e.others} was shown: the {e.metric} changed "
-        f"by {_with_ends(e.change.estimate, e.change.low, e.change.high)}, {e.on}. {e.power}",
-    ),
-)  # fmt: skip
-
-
-def additions_of(table: pd.DataFrame, classification: bool) -> list[Addition]:
-    """Return the evidence on every comparison of a table, by the main metric."""
-    if "question" not in table:
-        return []
-    metric = main_metric(classification)
-    rows = table[(table["metric"] == metric) & table["question"].isin(_COMPARED)]
-    heading = "R²" if metric == "r2" else METRICS[metric].heading
-    base = baseline_of(table)
-    found = []
-    for row in rows.to_dict("records"):
-        view = short(row["view"])
-        if row["question"] == ALL_ADDED:
-            view = f"all other views ({view})"
-        others = "all other views" if row["question"] == BEYOND else base
-        found.append(
-            Addition(
-                Interval(float(row["difference"]), float(row["low"]), float(row["high"])),
-                float(row["value"]), float(row["reference_value"]), view, others, heading,
-                _count(row["people"]), _count(row["of_people"]), float(row["detectable"]),
-                str(row["question"]),
-            )
-        )  # fmt: skip
-    return found
-
-
 def _count(value: float) -> int:
     """Return a number of people; 0 where a file that was changed has none."""
     return int(value) if math.isfinite(value) else 0
+
+
+def _heading(metric: str) -> str:
+    return _HEADINGS.get(metric, METRICS[metric].heading)
 
 
 def baseline_of(table: pd.DataFrame) -> str:
@@ -160,16 +136,13 @@ def baseline_of(table: pd.DataFrame) -> str:
     return short(rows["view"].iloc[0]) if len(rows) else "the baseline"
 
 
-def legend_of(additions: Sequence[Addition], model: str) -> str:
+def _legend(many: int, metric: str, model: str) -> str:
     """Return what the differences are, and how many there are."""
-    if not additions:
-        return ""
-    many = len(additions)
     text = (
-        f"Numbers are differences in {additions[0].metric} of {short(model)} on the same held-out "
-        "people, with 95 % intervals from the paired bootstrap; models are not fitted again, so "
-        "the variation between models of other training people is not included. An increase could "
-        "have been detected if its interval would lie above 0 with a probability of 80 %."
+        f"Numbers are differences in {metric} of {short(model)} on the same held-out people, with "
+        "95 % intervals from the paired bootstrap; models are not fitted again, so the variation "
+        "between models of other training people is not included. An increase could have been "
+        "detected if its interval would lie above 0 with a probability of 80 %."
     )
     if many > 1:
         text += (
@@ -179,10 +152,8 @@ def legend_of(additions: Sequence[Addition], model: str) -> str:
     return text
 
 
-def shares_text(shares: Mapping[str, float], model: str) -> str:
+def _shares(shares: Mapping[str, float], model: str) -> str:
     """Return the shares of the views in the model with all views, and how they differ."""
-    if not shares:
-        return ""
     seen = listed([f"{short(v)} {percent(s)}" for v, s in shares.items()], 12)
     return (
         f"Shares in the predictions of {short(model)} with all views: {seen}. A share is what a "
@@ -195,9 +166,8 @@ def shares_text(shares: Mapping[str, float], model: str) -> str:
 def added_value_text(added: AddedValue) -> str:
     """Return the summary of an `AddedValue`: a line for each comparison, and the notes."""
     classification = bool((added.table["metric"] == main_metric(True)).any())
-    found = additions_of(added.table, classification)
     shares = dict(zip(added.shares["view"], added.shares["share"], strict=True))
-    return "\n".join(_lines(found, added.model, shares))
+    return "\n".join(_lines(added.table, classification, added.model, shares))
 
 
 def added_value_answer(run: Results) -> Sentence | None:
@@ -205,41 +175,37 @@ def added_value_answer(run: Results) -> Sentence | None:
 
     Where it was asked and models that it needs failed, the answer says so.
     """
-    found = additions_of(run.table("added_value"), bool(run.classes))
-    asked = [one for one in found if one.question == ADDED]
+    table = run.table("added_value")
+    asked = [one for one in additions_of(table, bool(run.classes)) if one.question == ADDED]
     if not asked:
         text, base = missing_text(run), list(map(short, run.record.get("baseline_views", [])))
         question = f"What do other views add to {listed(base)}?"
         return Sentence(question, f"Not estimated. {text}", UNKNOWN) if text else None
-    cases = [case_of(ADDITION, one) for one in asked]
-    outcomes = {case.outcome for case in cases}
-    outcome = next(o for o in (SHOWN, NOT_SHOWN, UNKNOWN) if o in outcomes)
-    texts = [case.text(one) for case, one in zip(cases, asked, strict=True)]
-    left = len(texts) - _MOST_SENTENCES
+    outcomes = {one.outcome for one in asked}
+    left = len(asked) - _MOST_SENTENCES
     more = f" {count(left, 'more view')} below." if left > 0 else ""
     if len(asked) > 1:
         more += f" Each interval is taken alone (there are {len(asked)} views)."
     return Sentence(
-        f"What do other views add to {asked[0].others}?",
-        " ".join(texts[:_MOST_SENTENCES]) + f"{more} Differences are on held-out people, with "
-        "95 % intervals from the paired bootstrap.",
-        outcome,
+        f"What do other views add to {baseline_of(table)}?",
+        " ".join(one.answer for one in asked[:_MOST_SENTENCES]) + f"{more} Differences are on "
+        "held-out people, with 95 % intervals from the paired bootstrap.",
+        next(o for o in (SHOWN, NOT_SHOWN, UNKNOWN) if o in outcomes),
     )
 
 
 def added_value_section(run: Results) -> list[str]:
     """Return the sentences of every comparison and the notes on them, for the page."""
     table = run.table("added_value")
-    found = additions_of(table, bool(run.classes))
     missing = [text] if (text := missing_text(run)) else []
-    if not found:
+    if "question" not in table or not len(table):
         return missing
     whole = table[table["question"] == ALL]
-    model = str(whole["model"].iloc[0]) if len(whole) else str(table["model"].iloc[-1])
+    model = str((whole if len(whole) else table.iloc[::-1])["model"].iloc[0])
     rows = run.of_model("views", model)
     known = rows.dropna(subset="variance_share") if "variance_share" in rows else rows.iloc[:0]
     shares = {str(r["view"]): float(r["variance_share"]) for r in known.to_dict("records")}
-    return [*missing, *_lines(found, model, shares)]
+    return [*missing, *_lines(table, bool(run.classes), model, shares)]
 
 
 def missing_text(run: Results) -> str:
@@ -247,11 +213,15 @@ def missing_text(run: Results) -> str:
     return short(str(run.record.get("added_value_missing") or ""), 400)
 
 
-def _lines(found: Sequence[Addition], model: str, shares: Mapping[str, float]) -> list[str]:
-    """Return a sentence for each comparison, and the notes."""
-    lines = [case_of(ADDITION, one).text(one) for one in found]
-    notes = [legend_of(found, model), shares_text(shares, model)]
-    return [*lines, *(note for note in notes if note)]
+def _lines(
+    table: pd.DataFrame, classification: bool, model: str, shares: Mapping[str, float]
+) -> list[str]:
+    """Return a sentence for each comparison, and the notes; nothing without comparisons."""
+    lines = [one.answer for one in additions_of(table, classification)]
+    if not lines:
+        return []
+    legend = _legend(len(lines), _heading(main_metric(classification)), model)
+    return [*lines, legend, *([_shares(shares, model)] if shares else [])]
 
 
 _HEADINGS = {"r2": "R²", "log_loss": "Log-loss", "brier": "Brier score", "rmse": "RMSE"}
@@ -278,8 +248,7 @@ def _metrics(rows: pd.DataFrame) -> dict[str, tuple[str, bool]]:
         if metric == NET_BENEFIT:
             metrics[f"{metric} {threshold}"] = f"Net benefit at {number(threshold)}", True
         elif metric in METRICS:
-            heading = _HEADINGS.get(metric, METRICS[metric].heading)
-            metrics[f"{metric} {threshold}"] = heading, METRICS[metric].greater_is_better
+            metrics[f"{metric} {threshold}"] = _heading(metric), METRICS[metric].greater_is_better
     return metrics
 
 

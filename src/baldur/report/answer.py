@@ -1,42 +1,63 @@
-"""The answer: evidence from the tables of a study, put into the sentences of `sentences`."""
+"""The sentences of the first screen, each decided by intervals that it prints.
+
+A sentence is said if the conditions before it do not hold. Conditions look at intervals and tests
+that are printed in the sentence, never at an estimate alone. Each sentence has one of three
+outcomes: shown, not shown, or cannot be determined.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from baldur.core.model_catalog import LINEAR_MODELS, TREE_MODELS
-from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.metrics import METRICS, NO_YES
 from baldur.evaluation.results import Results
-from baldur.report.added_value import added_value_answer
-from baldur.report.features import selection_of_folds, selection_of_model
-from baldur.report.few_features import few_sentence
-from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, estimate, listed, short
-from baldur.report.sentences import (
-    CALIBRATION,
-    CARE,
-    COMPARISON,
-    NOT_SHOWN,
-    PREDICTION,
-    SERIOUS,
-    SHOWN,
-    UNKNOWN,
-    CalibrationEvidence,
-    Case,
-    Check,
-    ComparisonEvidence,
-    Interval,
-    Prediction,
-    Sentence,
-    answer_to,
-    case_of,
-)
+from baldur.report.formatting import ENDS, count, estimate, in_words, listed, number, short
+
+SHOWN, NOT_SHOWN, UNKNOWN = "shown", "not shown", "cannot be determined"
+"""The three outcomes of a sentence."""
+
+SLOPES = (0.8, 1.25)
+"""Calibration slopes that count as right: log odds are off by a fifth or a quarter at most."""
+ALPHA = 0.05
+"""Level of tests; intervals have 95 %."""
+
+PREDICT = "Can the outcome be predicted?"
+CALIBRATED = "Are its probabilities right?"
+FEATURES = "Which features does it use?"
+OTHERS = "Do other models predict better?"
+LINEAR_ENOUGH = "Is a linear model enough?"
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A question, the answer in words, and its outcome."""
+
+    question: str
+    answer: str
+    outcome: str = ""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with the ends of its 95 % interval, NaN where they are not known."""
+
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def known(self) -> bool:
+        """Whether estimate and both ends are finite numbers."""
+        return all(map(math.isfinite, (self.estimate, self.low, self.high)))
+
+    def __str__(self) -> str:
+        return estimate(self.estimate, self.low, self.high)
 
 
 def interval_of(rows: pd.DataFrame, **where: str) -> Interval:
@@ -47,11 +68,34 @@ def interval_of(rows: pd.DataFrame, **where: str) -> Interval:
         rows = rows[rows[column].astype(str) == value]
     if not len(rows):
         return Interval()
-    return Interval(*(float(rows[c].iloc[0]) for c in ("estimate", "low", "high")))
+    return Interval(*(float(rows[c].iloc[0]) for c in ENDS))
+
+
+def side_of_zero(rows: pd.DataFrame) -> pd.Series:
+    """Return 1 for an interval above 0, -1 for one below, 0 for others, NaN without an interval."""
+    ends = rows[[*ENDS]].astype(float)
+    side = (ends["low"] > 0).astype(float) - (ends["high"] < 0)
+    known = pd.DataFrame(np.isfinite(ends)).all(axis=1)
+    return side.where(known)
+
+
+# -- Can the outcome be predicted? ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How well a model predicts people it had not seen, and what guessing gives."""
+
+    value: Interval
+    chance: float
+    metric: str  # Its name, for example "AUC"
+    of: str  # What it is the metric of, for example "BALDUR for PD against control"
+    how: str  # On whom, for example "on 215 people (cross-validation with 5 folds)"
+    p: float | None = None  # Of a permutation test, adjusted; None without one
 
 
 def prediction_of(run: Results, main: str) -> Prediction:
-    """Return the evidence on whether the outcome can be predicted."""
+    """Return how well a model predicts the outcome."""
     rows = run.of_model("intervals", main)
     classes = run.classes
     if classes:
@@ -60,19 +104,18 @@ def prediction_of(run: Results, main: str) -> Prediction:
             what = short(run.record["outcome"])
         elif len(classes) == 2:
             what = f"{short(classes[-1])} against {short(classes[0])}"
-        of, metric, chance = f"{short(main)} for {what}", "auc", 0.5
+        name, chance = "AUC", 0.5
         value = interval_of(rows, metric="auc", site="*")
         if not math.isfinite(value.estimate):  # a model that only predicts labels
-            metric, chance = "balanced_accuracy", 1 / len(classes)
-            value = interval_of(rows, metric=metric, site="*")
-        name = "AUC" if metric == "auc" else "balanced accuracy"
+            name, chance = "balanced accuracy", 1 / len(classes)
+            value = interval_of(rows, metric="balanced_accuracy", site="*")
     else:
-        outcome = short(run.record.get("outcome") or "the outcome")
-        of, name, chance = f"{short(main)} for {outcome}", "R²", 0.0
+        what = short(run.record.get("outcome") or "the outcome")
+        name, chance = "R²", 0.0
         value = interval_of(rows, metric="r2", site="*")
     tested = run.of_model("permutation", main)
     p = float(tested["p_holm"].iloc[0]) if "p_holm" in tested and len(tested) else None
-    return Prediction(value, chance, name, of, _how(run), p)
+    return Prediction(value, chance, name, f"{short(main)} for {what}", _how(run), p)
 
 
 def _how(run: Results) -> str:
@@ -83,253 +126,78 @@ def _how(run: Results) -> str:
     return f"on {people} whom the model had not seen (cross-validation with {folds}{more})"
 
 
-def calibration_of(
-    rows: pd.DataFrame, what: str = "probabilities", needs_intercept: bool = True
-) -> CalibrationEvidence:
-    """Return the evidence on calibration."""
-    slope, intercept = (interval_of(rows, measure=name) for name in ("slope", "intercept"))
-    return CalibrationEvidence(slope, intercept, what, needs_intercept)
-
-
-def comparison_of(run: Results, main: str) -> ComparisonEvidence | None:
-    """Return the evidence on other models with all views; None where there is no other."""
-    found = differences_between(run, main)
-    if found is None:
-        return None
-    # Rows with some of the views are compared where it is said what a view adds.
-    others = run.with_all_views if main in run.with_all_views else run.finished
-    whole = {m: d for m, d in found.differences.items() if m in others}
-    return replace(found, differences=whole) if whole else None
-
-
-def differences_between(run: Results, main: str) -> ComparisonEvidence | None:
-    """Return the differences between a model and every other; None where there is no other."""
-    table = run.table("differences")
-    known = set(table["metric"]) & set(METRICS) if "metric" in table else set()
-    # The metric that settings were chosen by need not be among those that were asked for.
-    wanted = [run.record.get("select_by", ""), *run.record.get("metrics", [])]
-    metric = next((m for m in wanted if m in known), "")
-    rows = _pairs_with(table, metric, main)
-    if not rows:
-        return None
-    tests = _pairs_with(run.table("comparisons"), metric, main)
-    sign = 1.0 if METRICS[metric].greater_is_better else -1.0
-    found = {
-        name: _difference(row, sign if row["model_a"] == main else -sign)
-        for name, row in rows.items()
-    }
-    p_values = {name: float(row["p_holm"]) for name, row in tests.items() if name in found}
-    return ComparisonEvidence(found, main, METRICS[metric].heading, p_values)
-
-
-def _pairs_with(rows: pd.DataFrame, metric: str, main: str) -> dict[str, Mapping[Any, Any]]:
-    """Return the row of every other model that is compared with the main one."""
-    if "metric" not in rows:
-        return {}
-    rows = rows[rows["metric"] == metric]
-    rows = rows[(rows["model_a"] == main) | (rows["model_b"] == main)]
-    pairs: dict[str, Mapping[Any, Any]] = {
-        str(row["model_b"] if row["model_a"] == main else row["model_a"]): row
-        for row in rows.to_dict("records")
-    }
-    pairs.pop(main, None)
-    return pairs
-
-
-def _difference(row: Mapping[Any, Any], sign: float) -> Interval:
-    """Return a difference with its interval, above 0 where the main model is better."""
-    difference, low, high = (sign * float(row[k]) for k in ("difference", "low", "high"))
-    return Interval(difference, min(low, high), max(low, high))
-
-
-@dataclass(frozen=True)
-class LinearEvidence:
-    """Evidence on models of trees against linear models."""
-
-    gains: dict[str, dict[str, Interval]]
-    metric: str  # Its name
-
-    @property
-    def known(self) -> bool:
-        """Whether at least one difference has an interval."""
-        return any(d.known for own in self.gains.values() for d in own.values())
-
-    @property
-    def better(self) -> list[str]:
-        """Models of trees that are shown to be better than every linear model."""
-        return [
-            tree
-            for tree, own in self.gains.items()
-            if all(d.known and d.low > 0 for d in own.values())
-        ]
-
-    @property
-    def worse(self) -> list[str]:
-        """Models of trees than which at least one linear model is shown to be better."""
-        return [
-            tree
-            for tree, own in self.gains.items()
-            if any(d.known and d.high < 0 for d in own.values())
-        ]
-
-    def named(self, trees: list[str]) -> str:
-        """Return models of trees, each with the difference that is least in its favour."""
-        return listed([f"{short(tree)} ({self.figure(tree)})" for tree in trees], 4)
-
-    def figure(self, tree: str) -> str:
-        """Return the difference to a linear model that is least in favour of the trees.
-
-        Where trees are worse it is one that shows so, and otherwise that of the smallest estimate.
-        """
-        own = {name: d for name, d in self.gains[tree].items() if d.known}
-        if not own:
-            return "no interval"
-        by = "high" if tree in self.worse else "estimate"
-        name = min(own, key=lambda one: getattr(own[one], by))
-        d = own[name]
-        return f"{estimate(d.estimate, d.low, d.high, 3, sign=True)} against {short(name)}"
-
-    @property
-    def legend(self) -> str:
-        """Explanation of the differences."""
-        many = sum(len(own) for own in self.gains.values())
+def prediction_sentence(
+    found: Prediction, doubts: Sequence[str] = (), question: str = PREDICT
+) -> Sentence:
+    """Return whether the outcome can be predicted; `doubts` are codes of checks."""
+    value, metric, outcome = found.value, f"the {found.metric} of {found.of}", NOT_SHOWN
+    seen = in_words(value.estimate, value.low, value.high)
+    figure, chance = f"{metric} is {seen}, {found.how}", number(found.chance)
+    if not value.known:
+        outcome = UNKNOWN
         text = (
-            f"Numbers are differences in {self.metric} on the same held-out people, with 95 % "
-            "intervals from the paired bootstrap."
+            f"This cannot be determined: {metric} could not be estimated with an interval, "
+            f"{found.how}."
         )
-        if many > 1:
-            text += (
-                f" There are {many} comparisons of trees with a linear model, each taken alone; of "
-                "each model of trees the one that is least in its favour is shown."
-            )
-        return text
-
-
-LINEAR = (
-    Case(
-        "no interval", UNKNOWN, lambda e: not e.known,
-        lambda e: "This cannot be determined: no difference between models of trees and linear "
-        "models could be estimated with an interval.",
-    ),
-    Case(
-        "trees are better", NOT_SHOWN, lambda e: bool(e.better),
-        lambda e: f"No: {e.named(e.better)} "
-        f"{'predicts' if len(e.better) == 1 else 'predict'} better than every linear model of the "
-        f"study. {e.legend}",
-    ),
-    Case(
-        "trees are worse", SHOWN, lambda e: len(e.worse) == len(e.gains),
-        lambda e: f"Yes, nothing was gained by trees: {e.named(e.worse)} "
-        f"{'predicts' if len(e.worse) == 1 else 'predict'} worse than a linear model. {e.legend}",
-    ),
-    Case(
-        "not distinguished", UNKNOWN, lambda e: True,
-        lambda e: "This cannot be determined: no gain by trees was shown, but none is excluded: "
-        f"{e.named(list(e.gains))}. {e.legend}",
-    ),
-)  # fmt: skip
-
-
-def linear_evidence(run: Results) -> LinearEvidence | None:
-    """Return the evidence on models of trees; None where the study has none, or no linear model."""
-    there = run.with_all_views
-    trees = [name for name in there if name in TREE_MODELS]
-    linear = [name for name in there if name in LINEAR_MODELS]
-    gains: dict[str, dict[str, Interval]] = {}
-    heading = ""
-    for tree in trees:
-        found = differences_between(run, tree)
-        if found is None:
-            continue
-        own = {name: d for name, d in found.differences.items() if name in linear}
-        if own:
-            gains[tree], heading = own, found.metric
-    return LinearEvidence(gains, heading) if gains else None
-
-
-def linear_answer(run: Results) -> Sentence | None:
-    """Return whether a linear model is enough; None where there is nothing to compare."""
-    evidence = linear_evidence(run)
-    if evidence is None:
-        return None
-    return answer_to(LINEAR_ENOUGH, LINEAR, evidence)
-
-
-_OWN = "BALDUR"
-
-LINEAR_ENOUGH = "Is a linear model enough?"
-PREDICT = "Can the outcome be predicted?"
-CALIBRATED = "Are its probabilities right?"
-FEATURES = "Which features does it use?"
-OTHERS = "Do other models predict better?"
-
-
-def main_model(run: Results) -> str | None:
-    """Return the model that the page is about: BALDUR, or else the best by the chosen metric."""
-    there = run.with_all_views or run.finished
-    own = [m for m in there if m.startswith(_OWN)]
-    if own:
-        return own[0]
-    metric = run.record.get("select_by", "")
-    table = run.table("table")
-    if not there or f"{metric}_pooled" not in table:
-        return there[0] if there else None
-    values = table.drop_duplicates("model").set_index("model")[f"{metric}_pooled"]
-    values = values.reindex(there).astype(float)
-    if values.isna().all():
-        return there[0]
-    return str(values.idxmax() if METRICS[metric].greater_is_better else values.idxmin())
-
-
-def doubts_of(checks: Sequence[Check]) -> tuple[str, ...]:
-    """Return the codes of checks that may make the main figure wrong."""
-    found = [c.code for c in checks if c.level == SERIOUS or (c.code, c.level) == ("B11", CARE)]
-    return tuple(dict.fromkeys(found))
-
-
-def answer_of_run(
-    run: Results, main: str | None, checks: list[Check], model: FittedModel | None = None
-) -> list[Sentence]:
-    """Return the answer of a comparison."""
-    if main is None:
-        text = "No model finished, so there is no answer. The reasons are listed below."
-        return [Sentence(PREDICT, text, UNKNOWN)]
-    evidence = replace(prediction_of(run, main), doubts=doubts_of(checks))
-    made = [answer_to(PREDICT, PREDICTION, evidence)]
-    calibrated = calibration_sentence(run, main)
-    if calibrated is not None:
-        made.append(calibrated)
-    doubtful = any(c.code == "B01" for c in checks)
-    made.append(Sentence(FEATURES, selection_of_folds(run, main, model, doubtful=doubtful)))
-    few = few_sentence(run, main, made[0].outcome == SHOWN)
-    if few is not None:
-        made.append(few)
-    others = comparison_of(run, main)
-    if others is not None:
-        made.append(answer_to(OTHERS, COMPARISON, others))
-    more = (linear_answer(run), added_value_answer(run))
-    return made + [sentence for sentence in more if sentence is not None]
-
-
-def answer_of_model(model: FittedModel) -> list[Sentence]:
-    """Return the answer of one fitted model."""
-    inner = model.inner
-    if inner is None:
-        text = f"{short(model.name)} does not report which features it uses, or how much."
-        return [Sentence(FEATURES, text, UNKNOWN)]
-    made = []
-    if hasattr(inner, "signal_shown_"):
-        gain = against_base_rate(inner.signal_)
-        shown = bool(inner.signal_shown_)
+    elif value.high < found.chance:
         text = (
-            f"Yes: on held-out training rows the model is {gain}."
-            if shown
-            else f"This was not shown: on held-out training rows the model is {gain}, less than "
-            "95 % confidence needs."
+            f"No: {figure}. The whole interval lies below {chance}, which guessing gives; look for "
+            "errors in the outcome or in the matching of files."
         )
-        made.append(Sentence(PREDICT, text, SHOWN if shown else NOT_SHOWN))
-    made.append(Sentence(FEATURES, selection_of_model(model)))
-    return made
+    elif value.low <= found.chance:
+        text = (
+            f"This was not shown: {figure}. The interval includes {chance}, which guessing gives."
+        )
+    elif found.p is not None and not found.p <= ALPHA:
+        text = (
+            f"This was not shown: {figure}, but labels permuted at random do as well "
+            f"(p = {number(found.p, 3)})."
+        )
+    else:
+        outcome = SHOWN
+        but = f", but see {listed(doubts)} below first" if doubts else ""
+        text = f"Yes{but}: {figure}. The interval lies above {chance}, which guessing gives"
+        text += ", but the figure may be wrong." if doubts else "."
+    return Sentence(question, text, outcome)
+
+
+# -- Are its probabilities right? ----------------------------------------------------------------
+
+_CALIBRATION_OUTCOMES = {
+    "right": SHOWN,
+    "too extreme": NOT_SHOWN,
+    "too cautious": NOT_SHOWN,
+    "too low": NOT_SHOWN,
+    "too high": NOT_SHOWN,
+    "no slope": UNKNOWN,
+    "no intercept": UNKNOWN,
+    "too wide": UNKNOWN,
+}
+_TOLERATED = f"{SLOPES[0]:.2f} to {SLOPES[1]:.2f}"
+
+
+def calibration_case(slope: Interval, intercept: Interval | None) -> str:
+    """Return how predictions are calibrated; what is predicted as a number has no intercept."""
+    tolerated = slope.known and SLOPES[0] <= slope.low and slope.high <= SLOPES[1]
+    judged = intercept is not None and intercept.known
+    if tolerated and (intercept is None or (judged and intercept.low <= 0 <= intercept.high)):
+        return "right"
+    if slope.known and not tolerated and slope.high < 1:
+        return "too extreme"
+    if slope.known and not tolerated and slope.low > 1:
+        return "too cautious"
+    if intercept is not None and judged and intercept.low > 0:
+        return "too low"
+    if intercept is not None and judged and intercept.high < 0:
+        return "too high"
+    if not slope.known:
+        return "no slope"
+    return "too wide" if intercept is None or judged else "no intercept"
+
+
+def calibration_of(rows: pd.DataFrame) -> tuple[Interval, Interval]:
+    """Return calibration slope and intercept."""
+    return interval_of(rows, measure="slope"), interval_of(rows, measure="intercept")
 
 
 def calibration_sentence(run: Results, main: str) -> Sentence | None:
@@ -339,30 +207,68 @@ def calibration_sentence(run: Results, main: str) -> Sentence | None:
         return None
     if len(run.classes) > 2:
         return _calibration_of_classes(rows, run.classes)
-    what = "probabilities" if run.classes else "predictions"
-    evidence = calibration_of(rows, what, bool(run.classes))
-    question = CALIBRATED if run.classes else "Are its predictions right on average?"
-    return answer_to(question, CALIBRATION, evidence)
+    slope, intercept = calibration_of(rows)
+    if run.classes:
+        return calibration_answer(slope, intercept)
+    return calibration_answer(slope, None, "predictions", "Are its predictions right on average?")
+
+
+def calibration_answer(
+    slope: Interval,
+    intercept: Interval | None,
+    what: str = "probabilities",
+    question: str = CALIBRATED,
+) -> Sentence:
+    """Return whether predictions are calibrated, by the intervals of slope and intercept."""
+    case = calibration_case(slope, intercept)
+    figure = f"the calibration slope is {slope}, where 1 is right"
+    as_a_whole = (
+        f"No, the {what} are {case} as a whole: the calibration intercept is {intercept}, where 0 "
+        "is right, and its interval lies"
+    )
+    of_intercept = f"; the interval of the intercept, {intercept}, includes 0."
+    text = {
+        "right": f"Yes, the {what} are well calibrated: {figure}, and its interval lies within "
+        f"{_TOLERATED}{'.' if intercept is None else of_intercept}",
+        "too extreme": f"No, the {what} are too extreme: {figure}, and its interval lies below 1.",
+        "too cautious": f"No, the {what} are too cautious: {figure}, and its interval lies above "
+        "1.",
+        "too low": f"{as_a_whole} above 0.",
+        "too high": f"{as_a_whole} below 0.",
+        "no slope": "This cannot be determined: the calibration slope could not be estimated.",
+        "no intercept": "This cannot be determined: the calibration intercept could not be "
+        f"estimated; {figure}.",
+        "too wide": f"This cannot be determined: {figure}. The interval includes 1, but it reaches "
+        f"beyond {_TOLERATED}, so the {what} may be right or not.",
+    }[case]
+    return Sentence(question, text, _CALIBRATION_OUTCOMES[case])
 
 
 def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:
     """Return one sentence for several classes, each judged by its own intervals."""
-    evidence = {n: calibration_of(rows[rows["class"].astype(str) == n]) for n in classes}
-    cases = {name: case_of(CALIBRATION, one) for name, one in evidence.items()}
+    found = {name: calibration_of(rows[rows["class"].astype(str) == name]) for name in classes}
+    cases = {name: calibration_case(*intervals) for name, intervals in found.items()}
+    outcomes = {name: _CALIBRATION_OUTCOMES[case] for name, case in cases.items()}
     wrong, unknown = (
-        [name for name, case in cases.items() if case.outcome == outcome]
-        for outcome in (NOT_SHOWN, UNKNOWN)
+        [name for name in classes if outcomes[name] == outcome] for outcome in (NOT_SHOWN, UNKNOWN)
     )
     if wrong:
-        seen = [f"{short(n)} ({_wrong(cases[n], evidence[n])})" for n in wrong]
+        seen = []
+        for name in wrong:
+            slope, intercept = found[name]
+            by_intercept = cases[name] in ("too low", "too high")
+            figure = f"intercept {intercept}" if by_intercept else f"slope {slope}"
+            seen.append(f"{short(name)} ({cases[name]}, {figure})")
         text = f"No, not for {listed(seen, 5)}."
         if unknown:
             others = count(len(unknown), "other class", "other classes")
             text += f" For {others} it cannot be determined."
         return Sentence(CALIBRATED, f"{text} The intervals are in calibration.csv.", NOT_SHOWN)
     if unknown:
+        wide = [f"{short(n)} {found[n][0]}" for n in classes if cases[n] == "too wide"]
         text = f"This cannot be determined for {len(unknown)} of {len(classes)} classes: "
-        return Sentence(CALIBRATED, f"{text}{_unknown(cases, evidence)}.", UNKNOWN)
+        text += f"{_unknown_classes(len(unknown) - len(wide), wide)}; see calibration.csv."
+        return Sentence(CALIBRATED, text, UNKNOWN)
     text = (
         "Yes, for every class the interval of the calibration slope lies within 0.80 to 1.25 and "
         "that of the intercept includes 0."
@@ -370,25 +276,235 @@ def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:
     return Sentence(CALIBRATED, text, SHOWN)
 
 
-def _wrong(case: Case, evidence: CalibrationEvidence) -> str:
-    """Return why the probabilities of a class are wrong, with the interval that shows it."""
-    by_intercept = case.name in ("too low", "too high")
-    figure = f"intercept {evidence.intercept}" if by_intercept else f"slope {evidence.slope}"
-    return f"{case.name}, {figure}"
-
-
-def _unknown(cases: dict[str, Case], evidence: dict[str, CalibrationEvidence]) -> str:
+def _unknown_classes(missing: int, wide: list[str]) -> str:
     """Return why it cannot be determined whether the probabilities of some classes are right."""
-    missing = sum(case.name in ("no slope", "no intercept") for case in cases.values())
-    wide = [f"{short(n)} {evidence[n].slope}" for n, c in cases.items() if c.name == "too wide"]
     parts = []
     if missing:
         of = count(missing, "class", "classes")
         parts.append(f"the calibration slope or intercept of {of} could not be estimated")
     if wide:
+        interval, reaches = _verb(wide, "interval", "intervals"), _verb(wide, "reaches", "reach")
         parts.append(
-            f"the {'interval' if len(wide) == 1 else 'intervals'} of the calibration slope of "
-            f"{count(len(wide), 'class', 'classes')} {'reaches' if len(wide) == 1 else 'reach'} "
-            f"beyond 0.80 to 1.25 ({listed(wide, 3)})"
+            f"the {interval} of the calibration slope of {count(len(wide), 'class', 'classes')} "
+            f"{reaches} beyond {_TOLERATED} ({listed(wide, 3)})"
         )
-    return f"{', and '.join(parts)}; see calibration.csv"
+    return ", and ".join(parts)
+
+
+# -- Do other models predict better? -------------------------------------------------------------
+
+
+def differences_of(run: Results, main: str, others: Collection[str]) -> pd.DataFrame:
+    """Return the differences between a model and others, above 0 where the model is better.
+
+    Columns: model (the other one), metric (its heading), estimate, low, high and p.
+    """
+    table = run.table("differences")
+    known = set(table["metric"]) & set(METRICS) if "metric" in table else set()
+    # The metric that settings were chosen by need not be among those that were asked for.
+    wanted = [run.record.get("select_by", ""), *run.record.get("metrics", [])]
+    metric = next((m for m in wanted if m in known), "")
+    rows = _pairs_with(table, metric, main)
+    rows = rows[rows["model"].isin([*others])]
+    if not len(rows):
+        return pd.DataFrame(columns=["model", "metric", *ENDS, "p"])
+    tests = _pairs_with(run.table("comparisons"), metric, main)
+    p_values = dict(zip(tests["model"], tests["p_holm"], strict=True)) if len(tests) else {}
+    sign = rows["sign"] * (1.0 if METRICS[metric].greater_is_better else -1.0)
+    ends = rows[["low", "high"]].astype(float).mul(sign, axis=0)
+    return pd.DataFrame(
+        {
+            "model": rows["model"],
+            "metric": METRICS[metric].heading,
+            "estimate": sign * rows["difference"].astype(float),
+            "low": ends.min(axis=1, skipna=False),
+            "high": ends.max(axis=1, skipna=False),
+            "p": rows["model"].map(p_values).astype(float),
+        }
+    )
+
+
+def _pairs_with(table: pd.DataFrame, metric: str, main: str) -> pd.DataFrame:
+    """Return the rows of a metric that compare a model, with the other one and the sign."""
+    if "metric" not in table:
+        return pd.DataFrame(columns=["model", "sign"])
+    rows = table[table["metric"] == metric]
+    rows = rows[(rows["model_a"] == main) | (rows["model_b"] == main)]
+    first = rows["model_a"] == main
+    other = rows["model_b"].where(first, rows["model_a"]).astype(str)
+    rows = rows.assign(model=other, sign=np.where(first, 1.0, -1.0))
+    return rows[rows["model"] != main].drop_duplicates("model", keep="last")
+
+
+def other_models(run: Results, main: str) -> pd.DataFrame:
+    """Return the differences between a model and others that get all views."""
+    # Rows with some of the views are compared where it is said what a view adds.
+    return differences_of(
+        run, main, run.with_all_views if main in run.with_all_views else run.finished
+    )
+
+
+def comparison_legend(rows: pd.DataFrame, main: str) -> str:
+    """Return what the differences between models are."""
+    many = len(rows)
+    alone = f", each taken alone (there are {many} comparisons)" if many > 1 else ""
+    return (
+        f"Numbers are differences in {rows['metric'].iloc[0]} on the same held-out people "
+        f"(positive favours {short(main)}) with 95 % intervals from the paired bootstrap{alone}."
+    )
+
+
+def comparison_sentence(rows: pd.DataFrame, main: str) -> Sentence:
+    """Return whether other models predict better than the main one, by their differences."""
+    side = side_of_zero(rows)
+    better, worse, open_ = rows[side < 0], rows[side > 0], rows[~side.isin([-1.0, 1.0])]
+    legend, is_worse = comparison_legend(rows, main), ""
+    if len(worse):
+        is_worse = f"{_named(worse)} {_verb(worse, 'predicts', 'predict')} worse."
+    if side.isna().all():
+        outcome = UNKNOWN
+        text = "This cannot be determined: no difference could be estimated with an interval."
+    elif len(better):
+        outcome = SHOWN
+        text = f"Yes: {_named(better)} {_verb(better, 'predicts', 'predict')} better."
+        text += f" No difference was shown for {_named(open_)}." if len(open_) else ""
+        text += f" {legend}"
+    elif not len(open_):
+        outcome, text = NOT_SHOWN, f"No: {is_worse} {legend}"
+    else:
+        outcome = UNKNOWN
+        includes = _verb(open_, "interval includes", "intervals include")
+        text = (
+            f"This cannot be determined: no difference was shown for {_named(open_)}, whose "
+            f"{includes} 0. {is_worse}{' ' if is_worse else ''}{legend}"
+        )
+    return Sentence(OTHERS, text, outcome)
+
+
+def _named(rows: pd.DataFrame) -> str:
+    """Return models with their differences."""
+    known = side_of_zero(rows).notna()
+    seen = [
+        estimate(value, low, high, sign=True) if there else "no interval"
+        for value, low, high, there in zip(*(rows[end] for end in ENDS), known, strict=True)
+    ]
+    return listed([f"{short(m)} ({text})" for m, text in zip(rows["model"], seen, strict=True)], 6)
+
+
+def _verb(names: Sequence[str] | pd.DataFrame, one: str, many: str) -> str:
+    return one if len(names) == 1 else many
+
+
+# -- Is a linear model enough? -------------------------------------------------------------------
+
+
+def gains_of_trees(run: Results) -> pd.DataFrame:
+    """Return the differences between each model of trees and each linear model of a study.
+
+    Columns: those of `differences_of`, and tree; above 0 where the trees are better.
+    """
+    there = run.with_all_views
+    linear = [name for name in there if name in LINEAR_MODELS]
+    trees = [name for name in there if name in TREE_MODELS]
+    gains = [differences_of(run, tree, linear).assign(tree=tree) for tree in trees]
+    found = [one for one in gains if len(one)]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def better_trees(gains: pd.DataFrame) -> list[str]:
+    """Return the models of trees that are shown to be better than every linear model."""
+    return _trees(gains, (side_of_zero(gains) > 0).groupby(gains["tree"], sort=False).all())
+
+
+def _worse_trees(gains: pd.DataFrame) -> list[str]:
+    """Return the models of trees than which at least one linear model is shown to be better."""
+    return _trees(gains, (side_of_zero(gains) < 0).groupby(gains["tree"], sort=False).any())
+
+
+def _trees(gains: pd.DataFrame, chosen: pd.Series) -> list[str]:
+    return [str(tree) for tree in chosen.index[chosen]]
+
+
+def named_trees(gains: pd.DataFrame, trees: Sequence[str]) -> str:
+    """Return models of trees, each with the difference that is least in its favour.
+
+    Where trees are worse it is one that shows so, and otherwise that of the smallest estimate.
+    """
+    worse, texts = _worse_trees(gains), []
+    for tree in trees:
+        own = gains[(gains["tree"] == tree) & side_of_zero(gains).notna()]
+        seen = "no interval"
+        if len(own):
+            least = own.sort_values("high" if tree in worse else "estimate", kind="stable").iloc[0]
+            value, low, high = least[[*ENDS]]
+            seen = f"{estimate(value, low, high, 3, sign=True)} against {short(least['model'])}"
+        texts.append(f"{short(tree)} ({seen})")
+    return listed(texts, 4)
+
+
+def trees_legend(gains: pd.DataFrame) -> str:
+    """Return what the differences between trees and linear models are."""
+    text = (
+        f"Numbers are differences in {gains['metric'].iloc[0]} on the same held-out people, with "
+        "95 % intervals from the paired bootstrap."
+    )
+    if len(gains) > 1:
+        text += (
+            f" There are {len(gains)} comparisons of trees with a linear model, each taken alone; "
+            "of each model of trees the one that is least in its favour is shown."
+        )
+    return text
+
+
+def linear_sentence(gains: pd.DataFrame) -> Sentence:
+    """Return whether a linear model is enough, by the gains of trees over linear models."""
+    trees = list(dict.fromkeys(gains["tree"]))
+    better, worse, legend = better_trees(gains), _worse_trees(gains), trees_legend(gains)
+    if side_of_zero(gains).isna().all():
+        outcome = UNKNOWN
+        text = (
+            "This cannot be determined: no difference between models of trees and linear models "
+            "could be estimated with an interval."
+        )
+    elif better:
+        outcome = NOT_SHOWN
+        text = (
+            f"No: {named_trees(gains, better)} {_verb(better, 'predicts', 'predict')} better than "
+            f"every linear model of the study. {legend}"
+        )
+    elif worse == trees:
+        outcome = SHOWN
+        text = (
+            f"Yes, nothing was gained by trees: {named_trees(gains, worse)} "
+            f"{_verb(worse, 'predicts', 'predict')} worse than a linear model. {legend}"
+        )
+    else:
+        outcome = UNKNOWN
+        text = (
+            "This cannot be determined: no gain by trees was shown, but none is excluded: "
+            f"{named_trees(gains, trees)}. {legend}"
+        )
+    return Sentence(LINEAR_ENOUGH, text, outcome)
+
+
+# -- Does the model hold in the new cohort? ------------------------------------------------------
+
+
+def transport_sentence(new: Interval, old: Interval, metric: str) -> Sentence:
+    """Return whether a model predicts worse in a new cohort than in its development."""
+    heading, greater = METRICS[metric].heading, METRICS[metric].greater_is_better
+    figure = f"{heading} is {new} in the new cohort and was {old} in the development study"
+    below, above = new.high < old.low, new.low > old.high
+    if not (new.known and old.known):
+        outcome = UNKNOWN
+        text = (
+            "This cannot be determined: the figures of the development study are not known here. "
+            f"{heading} is {new} in the new cohort."
+        )
+    elif below if greater else above:
+        outcome, text = SHOWN, f"Yes: {figure}; the intervals do not overlap."
+    elif above if greater else below:
+        outcome, text = NOT_SHOWN, f"No, it does better: {figure}; the intervals do not overlap."
+    else:
+        outcome, text = UNKNOWN, f"That was not shown: {figure}; the intervals overlap."
+    return Sentence("Does it predict worse than in its development?", text, outcome)

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.results import Results
-from baldur.report.answer import interval_of, linear_evidence, prediction_of
+from baldur.report.answer import (
+    SHOWN,
+    better_trees,
+    gains_of_trees,
+    interval_of,
+    named_trees,
+    prediction_of,
+    prediction_sentence,
+    trees_legend,
+)
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import count, distinct, estimate, listed, number, percent, short
-from baldur.report.sentences import CARE, NOTE, PREDICTION, SERIOUS, SHOWN, Check, case_of
+
+SERIOUS, CARE, NOTE = "serious", "care", "note"
+"""Levels of a check."""
 
 FEW = 20
 """People of a class, below which one person moves its figures by more than 5 percentage points."""
@@ -34,6 +46,15 @@ LIMITS = {
 _SERIOUS, _NOTES = {"B01", "B05", "B13", "B14"}, {"B12", "B17", "B20"}
 Judged = dict[str, list[str] | None]
 """Code of a check to what was seen: nothing where it does not apply, None where it needs more."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check that applies to a result, with its evidence."""
+
+    code: str
+    level: str  # SERIOUS, CARE or NOTE
+    text: str  # What was seen, with its numbers
 
 
 def judge_run(run: Results, main: str | None) -> Judged:
@@ -61,10 +82,11 @@ def judge_run(run: Results, main: str | None) -> Judged:
         judged["B02"] = _small_classes(run)
     if run.folder is not None:
         judged["B14"] = [short(text, 400) for text in run.problems]
-    trees = linear_evidence(run)
-    if trees is not None:
-        seen = f"{trees.named(trees.better)}. {trees.legend}"
-        judged["B22"] = [f"Better than every linear model: {seen}"] if trees.better else []
+    gains = gains_of_trees(run)
+    if len(gains):
+        better = better_trees(gains)
+        seen = f"{named_trees(gains, better)}. {trees_legend(gains)}"
+        judged["B22"] = [f"Better than every linear model: {seen}"] if better else []
     return judged
 
 
@@ -104,6 +126,12 @@ def checks_of(*judged: Judged, serious: Set[str] = frozenset()) -> list[Check]:
     return sorted(dict.fromkeys(found), key=lambda c: (rank[c.level], c.code))
 
 
+def doubts_of(checks: Sequence[Check]) -> list[str]:
+    """Return the codes of checks that may make the main figure wrong."""
+    found = [c.code for c in checks if c.level == SERIOUS or (c.code, c.level) == ("B11", CARE)]
+    return list(dict.fromkeys(found))
+
+
 def codes_of(judged: Judged) -> tuple[list[str], list[str]]:
     """Return the codes of the checks that could be made, and of those that could not."""
     codes = sorted(judged)
@@ -113,15 +141,15 @@ def codes_of(judged: Judged) -> tuple[list[str], list[str]]:
 
 def _chance(run: Results, main: str) -> list[str]:
     """Return the check of chance level, which applies if the first headline is not "shown"."""
-    evidence = prediction_of(run, main)
-    case = case_of(PREDICTION, evidence)
-    if case.outcome == SHOWN:
+    found = prediction_of(run, main)
+    if prediction_sentence(found).outcome == SHOWN:
         return []
-    seen = f"{evidence.metric} of {short(main)}"
-    text = f"{seen} on held-out people is {evidence.value}; guessing gives "
-    text += f"{number(evidence.chance)}."
-    if evidence.p is not None:
-        text += f" Permutation test: p = {number(evidence.p, 3)}."
+    text = (
+        f"{found.metric} of {short(main)} on held-out people is {found.value}; guessing gives "
+        f"{number(found.chance)}."
+    )
+    if found.p is not None:
+        text += f" Permutation test: p = {number(found.p, 3)}."
     return [text[0].upper() + text[1:]]
 
 
@@ -233,7 +261,7 @@ def _calibration(run: Results, main: str) -> list[str] | None:
         which = f" of {short(name)}" if len(run.classes) > 2 else ""
         for measure, right in (("slope", 1.0), ("intercept", 0.0)):
             found = interval_of(own, measure=measure)
-            if found.known and not found.includes(right):
+            if found.known and not found.low <= right <= found.high:
                 seen.append(f"{measure}{which} {found}")
     return [f"Calibration of {short(main)}: {listed(seen)}."] if seen else []
 

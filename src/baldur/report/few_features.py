@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import few_features_table, split_names, unpaid
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.result_tables import AS_SELECTED
 from baldur.evaluation.results import Results
+from baldur.report.answer import NOT_SHOWN, SHOWN, UNKNOWN, Sentence
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     ENDS,
@@ -41,181 +42,111 @@ from baldur.report.formatting import (
     spread,
     whole,
 )
-from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Case, Interval, Sentence, answer_to
 
 QUESTION = "How few features are enough?"
 ALLOWED = 0.1
 """Part of the gain over the base rate that may be lost, as `margin` of the estimators has it."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One metric with few features, compared with the model as it was selected."""
+def few_of(run: Results, main: str) -> pd.DataFrame:
+    """Return every metric with few features beside that of the model as it was selected.
 
-    metric: str  # Its heading
-    value: Interval
-    difference: Interval
-    gain: float  # What the model gains over the base rate; above 0 where it is better
-    greater_is_better: bool = True
-
-    @property
-    def known(self) -> bool:
-        """Whether the difference has an interval, and the model is better than the base rate."""
-        return self.difference.known and math.isfinite(self.gain) and self.gain > 0
-
-    @property
-    def allowed(self) -> float:
-        """How much may be lost."""
-        return ALLOWED * self.gain
-
-    @property
-    def enough(self) -> bool:
-        """Whether the loss is shown to be allowed: the worse end of its interval is."""
-        d = self.difference
-        return self.known and (-d.low if self.greater_is_better else d.high) <= self.allowed
-
-    @property
-    def loses(self) -> bool:
-        """Whether the whole interval lies on the worse side of 0."""
-        d = self.difference
-        return d.known and (d.high < 0 if self.greater_is_better else d.low > 0)
-
-    def __str__(self) -> str:
-        d = self.difference
-        seen = estimate(d.estimate, d.low, d.high, 3, sign=True)
-        return f"{self.metric} {number(self.value.estimate, 3)}, a difference of {seen}"
+    Columns: limit, known (an interval, and a model that gains over the base rate), enough, loses,
+    text, allowed (the loss that is, in words) and features (mean number as selected). No rows for
+    a model without submodels.
+    """
+    rows = run.of_model("few_features", main)
+    if "limit" not in rows:
+        return pd.DataFrame()
+    own = rows[rows["limit"] == AS_SELECTED].drop_duplicates("metric", keep="last")
+    own = own.set_index("metric")
+    few = rows[rows["limit"].str.isdigit() & rows["metric"].isin([*METRICS])]
+    return pd.DataFrame(
+        [
+            _compared(row, own.loc[row["metric"]])
+            for row in few.to_dict("records")
+            if row["metric"] in own.index
+        ]
+    )
 
 
-@dataclass(frozen=True)
-class FewEvidence:
-    """Evidence on few features."""
+def _compared(row: Mapping[Any, Any], own: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return whether one metric with few features is enough or loses, for `few_of`."""
+    metric = METRICS[row["metric"]]
+    difference, low, high = (float(row[name]) for name in _DIFFERENCE)
+    gain = float(own["estimate"]) - float(own["chance"])
+    worst, best = (-low, -high) if metric.greater_is_better else (high, low)  # as losses
+    allowed = ALLOWED * (gain if metric.greater_is_better else -gain)
+    has_interval = bool(np.isfinite([difference, low, high]).all())
+    known = has_interval and math.isfinite(allowed) and allowed > 0
+    seen = estimate(difference, low, high, 3, sign=True)
+    return {
+        "limit": int(row["limit"]),
+        "known": known,
+        "enough": known and worst <= allowed,
+        "loses": has_interval and best > 0,
+        "text": f"{metric.heading} {number(row['estimate'], 3)}, a difference of {seen}",
+        "allowed": f"{number(allowed, 3)} in {metric.heading}",
+        "features": float(own["features_mean"]),
+    }
 
-    differences: dict[int, list[Difference]]
-    shown: bool  # Whether the model as selected is shown to be better than guessing
-    features: float  # Mean number of features of the model as it was selected
 
-    @property
-    def known(self) -> bool:
-        """Whether every difference has an interval."""
-        every = [d for differences in self.differences.values() for d in differences]
-        return bool(every) and all(d.known for d in every)
-
-    @property
-    def enough(self) -> list[int]:
-        """Numbers that are shown to be enough, in the fixed order from the largest."""
-        order = sorted(self.differences, reverse=True)
-        return sorted(takewhile(lambda k: all(d.enough for d in self.differences[k]), order))
-
-    @property
-    def losing(self) -> list[int]:
-        """Numbers that are shown to lose, in the fixed order from the smallest."""
-        rest = [k for k in sorted(self.differences) if k not in self.enough]
-        return list(takewhile(lambda k: any(d.loses for d in self.differences[k]), rest))
-
-    @property
-    def open(self) -> list[int]:
-        """Numbers of which neither is shown."""
-        return [k for k in self.differences if k not in self.enough and k not in self.losing]
-
-    def figures(self, limit: int) -> str:
-        """Return the metrics of a limit with their differences, as text."""
-        return "; ".join(map(str, self.differences[limit]))
-
-    @property
-    def legend(self) -> str:
-        """Explanation of the comparison."""
-        first = next(iter(self.differences.values()))
-        parts = [f"{number(d.allowed, 3)} in {d.metric}" for d in first]
-        return (
-            "Differences are those from the model as selected "
-            f"({number(self.features, 1).removesuffix('.0')} features on average), on the same "
-            "held-out people with 95 % intervals. Enough means that a loss above a tenth of what "
-            f"the model gains over the base rate ({listed(parts)}) is excluded in both."
+def few_sentence(few: pd.DataFrame, shown: bool) -> Sentence:
+    """Return how few features are enough, where the model is `shown` to beat guessing or not."""
+    limits = sorted(set(few["limit"]))
+    enough_at = few.groupby("limit")["enough"].all()
+    loses_at = few.groupby("limit")["loses"].any()
+    # In the fixed orders: "enough" from the largest number, "loses" from the smallest.
+    enough = sorted(takewhile(lambda k: enough_at[k], reversed(limits)))
+    losing = list(takewhile(lambda k: k not in enough and loses_at[k], limits))
+    left = [k for k in limits if k not in enough and k not in losing]
+    rest = f" With {_numbers(losing)} it is shown to predict worse." if losing else ""
+    rest += f" For {_numbers(left)} it cannot be determined." if left else ""
+    rest += f" {_legend(few)}"
+    outcome = UNKNOWN
+    if not shown:
+        text = (
+            "This cannot be determined: the model itself was not shown to predict better than "
+            "guessing."
         )
+    elif not few["known"].all():
+        text = (
+            "This cannot be determined: a difference could not be estimated with an interval, or "
+            "the model gains nothing over the base rate."
+        )
+    elif enough:
+        outcome, verb = SHOWN, "is" if enough[0] == 1 else "are"
+        text = f"{_numbers(enough[:1])} {verb} enough: {_figures(few, enough[0])}.{rest}"
+    elif not left:
+        outcome, largest = NOT_SHOWN, losing[-1]
+        text = f"More than {_numbers([largest])}: with these, {_figures(few, largest)}.{rest}"
+    else:
+        text = (
+            f"This cannot be determined: no number up to {limits[-1]} is shown to be enough. With "
+            f"{_numbers(limits[-1:])}: {_figures(few, limits[-1])}.{rest}"
+        )
+    return Sentence(QUESTION, text, outcome)
 
-    def rest(self) -> str:
-        """Return a sentence on the other numbers of features, empty where there is none."""
-        text = ""
-        if self.losing:
-            text += f" With {_numbers(self.losing)} it is shown to predict worse."
-        if self.open:
-            text += f" For {_numbers(self.open)} it cannot be determined."
-        return text
+
+def _figures(few: pd.DataFrame, limit: int) -> str:
+    return "; ".join(few.loc[few["limit"] == limit, "text"])
+
+
+def _legend(few: pd.DataFrame) -> str:
+    """Return what the differences are, and how much may be lost."""
+    allowed = few.loc[few["limit"] == few["limit"].iloc[0], "allowed"]
+    return (
+        "Differences are those from the model as selected "
+        f"({number(few['features'].iloc[0], 1).removesuffix('.0')} features on average), on the "
+        "same held-out people with 95 % intervals. Enough means that a loss above a tenth of what "
+        f"the model gains over the base rate ({listed(allowed)}) is excluded in both."
+    )
 
 
 def _numbers(limits: Sequence[int]) -> str:
     *first, last = map(str, limits)
     numbers = f"{', '.join(first)} or {last}" if first else last
     return f"{numbers} {'feature' if list(limits) == [1] else 'features'}"
-
-
-FEW_FEATURES = (
-    Case(
-        "model not shown", UNKNOWN, lambda e: not e.shown,
-        lambda e: "This cannot be determined: the model itself was not shown to predict better "
-        "than guessing.",
-    ),
-    Case(
-        "no intervals", UNKNOWN, lambda e: not e.known,
-        lambda e: "This cannot be determined: a difference could not be estimated with an "
-        "interval, or the model gains nothing over the base rate.",
-    ),
-    Case(
-        "enough", SHOWN, lambda e: bool(e.enough),
-        lambda e: f"{_numbers(e.enough[:1])} {'is' if e.enough[0] == 1 else 'are'} enough: "
-        f"{e.figures(e.enough[0])}.{e.rest()} {e.legend}",
-    ),
-    Case(
-        "all lose", NOT_SHOWN, lambda e: not e.open,
-        lambda e: f"More than {_numbers(e.losing[-1:])}: with these, {e.figures(e.losing[-1])}."
-        f"{e.rest()} {e.legend}",
-    ),
-    Case(
-        "cannot be determined", UNKNOWN, lambda e: True,
-        lambda e: "This cannot be determined: no number up to "
-        f"{max(e.differences)} is shown to be enough. With {_numbers([max(e.differences)])}: "
-        f"{e.figures(max(e.differences))}.{e.rest()} {e.legend}",
-    ),
-)  # fmt: skip
-
-
-def few_of(run: Results, main: str, shown: bool) -> FewEvidence | None:
-    """Return the evidence on few features; None for a model without submodels."""
-    rows = run.of_model("few_features", main)
-    if "limit" not in rows:
-        return None
-    own = rows[rows["limit"] == AS_SELECTED]
-    few = rows[rows["limit"].str.isdigit() & rows["metric"].isin(list(METRICS))]
-    if not len(own) or not len(few):
-        return None
-    model = {str(row["metric"]): row for row in own.to_dict("records")}
-    limits = sorted(few["limit"].astype(int).unique().tolist())
-    differences: dict[int, list[Difference]] = {limit: [] for limit in limits}
-    for row in few.to_dict("records"):
-        if row["metric"] in model:
-            differences[int(row["limit"])].append(_difference(row, model[row["metric"]]))
-    return FewEvidence(differences, shown, float(own["features_mean"].iloc[0]))
-
-
-def _difference(row: Mapping[Any, Any], own: Mapping[Any, Any]) -> Difference:
-    metric = str(row["metric"])
-    up = METRICS[metric].greater_is_better
-    gain = float(own["estimate"]) - float(own["chance"])
-    return Difference(
-        METRICS[metric].heading,
-        Interval(*(float(row[name]) for name in ("estimate", "low", "high"))),
-        Interval(*(float(row[f"difference{end}"]) for end in ("", "_low", "_high"))),
-        gain if up else -gain,
-        up,
-    )
-
-
-def few_sentence(run: Results, main: str, shown: bool) -> Sentence | None:
-    """Return the headline on few features; None for a model without submodels."""
-    evidence = few_of(run, main, shown)
-    if evidence is None:
-        return None
-    return answer_to(QUESTION, FEW_FEATURES, evidence)
 
 
 NAMED = 10

@@ -11,27 +11,48 @@ import numpy as np
 import pandas as pd
 
 from baldur import plots
+from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.result_files import AGAIN, REPORT
 from baldur.evaluation.results import Results, versions
 from baldur.exceptions import InputError
 from baldur.report.added_value import (
+    added_value_answer,
     added_value_section,
     addition_table,
     reclassification_table,
     view_set_table,
 )
 from baldur.report.answer import (
-    OTHERS,
-    answer_of_model,
-    answer_of_run,
-    comparison_of,
-    main_model,
+    FEATURES,
+    NOT_SHOWN,
+    PREDICT,
+    SHOWN,
+    UNKNOWN,
+    Sentence,
+    calibration_sentence,
+    comparison_sentence,
+    gains_of_trees,
+    linear_sentence,
+    other_models,
     prediction_of,
+    prediction_sentence,
 )
-from baldur.report.checks import checks_of, codes_of, judge_model, judge_run
-from baldur.report.features import factors_of, feature_table, view_cards
-from baldur.report.few_features import cost_table, few_table_of_model, few_table_of_run
+from baldur.report.checks import Check, checks_of, codes_of, doubts_of, judge_model, judge_run
+from baldur.report.features import (
+    factors_of,
+    feature_table,
+    selection_of_folds,
+    selection_of_model,
+    view_cards,
+)
+from baldur.report.few_features import (
+    cost_table,
+    few_of,
+    few_sentence,
+    few_table_of_model,
+    few_table_of_run,
+)
 from baldur.report.fitted import FittedModel, calculator_of
 from baldur.report.formatting import (
     Column,
@@ -60,13 +81,6 @@ from baldur.report.methods import (
 from baldur.report.page import OutcomeSection, Page
 from baldur.report.people import LEFT_OUT, check_people, people_of_model, people_of_run
 from baldur.report.pictures import Plan, latent_plans, plans_of
-from baldur.report.sentences import (
-    COMPARISON,
-    PREDICTION,
-    SHOWN,
-    Sentence,
-    answer_to,
-)
 from baldur.report.tables import (
     difference_table,
     model_table,
@@ -97,6 +111,65 @@ def make_page(
     if run.outcomes:
         return outcomes_page(run, model, title, linked=linked)
     return _run_page(run, model, people, title)
+
+
+def main_model(run: Results) -> str | None:
+    """Return the model that the page is about: BALDUR, or else the best by the chosen metric."""
+    there = run.with_all_views or run.finished
+    own = [m for m in there if m.startswith("BALDUR")]
+    if own:
+        return own[0]
+    metric = run.record.get("select_by", "")
+    table = run.table("table")
+    if not there or f"{metric}_pooled" not in table:
+        return there[0] if there else None
+    values = table.drop_duplicates("model").set_index("model")[f"{metric}_pooled"]
+    values = values.reindex(there).astype(float)
+    if values.isna().all():
+        return there[0]
+    return str(values.idxmax() if METRICS[metric].greater_is_better else values.idxmin())
+
+
+def answer_of_run(
+    run: Results, main: str | None, checks: list[Check], model: FittedModel | None = None
+) -> list[Sentence]:
+    """Return the answer of a comparison."""
+    if main is None:
+        text = "No model finished, so there is no answer. The reasons are listed below."
+        return [Sentence(PREDICT, text, UNKNOWN)]
+    predicted = prediction_sentence(prediction_of(run, main), doubts_of(checks))
+    doubtful = any(c.code == "B01" for c in checks)
+    few, others, gains = few_of(run, main), other_models(run, main), gains_of_trees(run)
+    made = [
+        predicted,
+        calibration_sentence(run, main),
+        Sentence(FEATURES, selection_of_folds(run, main, model, doubtful=doubtful)),
+        few_sentence(few, predicted.outcome == SHOWN) if len(few) else None,
+        comparison_sentence(others, main) if len(others) else None,
+        linear_sentence(gains) if len(gains) else None,
+        added_value_answer(run),
+    ]
+    return [sentence for sentence in made if sentence is not None]
+
+
+def answer_of_model(model: FittedModel) -> list[Sentence]:
+    """Return the answer of one fitted model."""
+    inner = model.inner
+    if inner is None:
+        text = f"{short(model.name)} does not report which features it uses, or how much."
+        return [Sentence(FEATURES, text, UNKNOWN)]
+    made = []
+    if hasattr(inner, "signal_shown_"):
+        gain = against_base_rate(inner.signal_)
+        shown = bool(inner.signal_shown_)
+        text = (
+            f"Yes: on held-out training rows the model is {gain}."
+            if shown
+            else f"This was not shown: on held-out training rows the model is {gain}, less than "
+            "95 % confidence needs."
+        )
+        made.append(Sentence(PREDICT, text, SHOWN if shown else NOT_SHOWN))
+    return [*made, Sentence(FEATURES, selection_of_model(model))]
 
 
 def _run_page(run: Results, model: FittedModel | None, people: str, title: str | None) -> Page:
@@ -324,18 +397,17 @@ def _answer(run: Results, main: str | None, outcomes: list[OutcomeSection]) -> l
         made = [Sentence(question, text, "unknown")]
     else:
         seen = prediction_of(run, main)
-        evidence = replace(seen, metric=f"mean {seen.metric} over {n} outcomes", of=short(main))
-        made = [answer_to(question, PREDICTION, evidence)]
+        mean = replace(seen, metric=f"mean {seen.metric} over {n} outcomes", of=short(main))
+        made = [prediction_sentence(mean, question=question)]
     shown = [o.name for o in outcomes if o.answer[0].outcome == SHOWN]
     other = [o.name for o in outcomes if o.answer[0].outcome != SHOWN]
     text = f"Shown for {len(shown)} of {n}" + (f": {listed(shown, 12)}." if shown else ".")
     text += f" Not shown for {listed(other, 12)}." if other and shown else ""
     text += " Each is judged by its own interval, not adjusted for the number of outcomes."
     made.append(Sentence("Which of them?", text))
-    compared = None if main is None else comparison_of(run, main)
-    if compared is not None:
-        compared = replace(compared, metric=f"mean {compared.metric}")
-        made.append(answer_to(OTHERS, COMPARISON, compared))
+    others = pd.DataFrame() if main is None else other_models(run, main)
+    if main is not None and len(others):
+        made.append(comparison_sentence(others.assign(metric="mean " + others["metric"]), main))
     return made
 
 

@@ -15,7 +15,7 @@ from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.result_tables import EVERYBODY
 from baldur.evaluation.results import HAS, Results
-from baldur.report.answer import comparison_of
+from baldur.report.answer import comparison_legend, other_models
 from baldur.report.formatting import (
     ENDS,
     Cell,
@@ -90,13 +90,13 @@ def _note(row: Mapping[Any, Any]) -> str:
 def difference_table(run: Results, main: str | None) -> Table:
     """Return the differences between the main model and every other, as in the headline."""
     caption = f"Differences between {short(main or '')} and the other models"
-    evidence = None if main is None else comparison_of(run, main)
-    if evidence is None:
+    rows = pd.DataFrame() if main is None else other_models(run, main)
+    if main is None or not len(rows):
         return Table("differences", caption, [])
     columns = [
         Column("Other model", "model"),
         Column(
-            f"Difference in {evidence.metric}", ENDS, estimate,
+            f"Difference in {rows['metric'].iloc[0]}", ENDS, estimate,
             "positive where the main model is better",
         ),
         Column(
@@ -104,14 +104,10 @@ def difference_table(run: Results, main: str | None) -> Table:
             "corrected resampled t-test over the folds, adjusted by Holm's rule",
         ),
     ]  # fmt: skip
-    rows = [
-        {"model": name, **vars(difference), "p": evidence.p_values.get(name, np.nan)}
-        for name, difference in evidence.differences.items()
-    ]
     note = (
-        f"{evidence.legend} These intervals decide the headline. The p-values are those of another "
-        "method, the corrected resampled t-test over the folds, adjusted by Holm's rule; with few "
-        "folds it is imprecise."
+        f"{comparison_legend(rows, main)} These intervals decide the headline. The p-values are "
+        "those of another method, the corrected resampled t-test over the folds, adjusted by "
+        "Holm's rule; with few folds it is imprecise."
     )
     return make_table("differences", caption, rows, columns, note)
 

@@ -17,8 +17,16 @@ from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.result_files import SUMMARY, VALIDATION_TABLES
 from baldur.evaluation.results import Results, read_tables, versions
 from baldur.exceptions import InputError
-from baldur.report.answer import calibration_sentence, doubts_of, interval_of, prediction_of
-from baldur.report.checks import Judged, checks_of, codes_of, judge_run
+from baldur.report.answer import (
+    Interval,
+    Sentence,
+    calibration_sentence,
+    interval_of,
+    prediction_of,
+    prediction_sentence,
+    transport_sentence,
+)
+from baldur.report.checks import Check, Judged, checks_of, codes_of, doubts_of, judge_run
 from baldur.report.formatting import (
     ENDS,
     Cell,
@@ -38,15 +46,6 @@ from baldur.report.methods import methods_of_run
 from baldur.report.page import Page
 from baldur.report.people import LEFT_OUT, check_people, people_of_run
 from baldur.report.pictures import validation_plans
-from baldur.report.sentences import (
-    PREDICTION,
-    TRANSPORT,
-    Check,
-    Interval,
-    Sentence,
-    Transport,
-    answer_to,
-)
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
 
 _FAR = 1.0
@@ -148,26 +147,17 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
 
 def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
     people = count(run.record["people"], "person", "people")
-    evidence = replace(
-        prediction_of(run, main), how=f"in a new cohort of {people}", doubts=doubts_of(checks)
-    )
-    made = [answer_to("Does the model predict in the new cohort?", PREDICTION, evidence)]
-    metric = run.record["select_by"]
-    transport = Transport(
-        interval_of(run.of_model("intervals", main), metric=metric, site="*"),
-        _development(run, metric),
-        METRICS[metric].heading,
-        METRICS[metric].greater_is_better,
-    )
-    made.append(answer_to("Does it predict worse than in its development?", TRANSPORT, transport))
+    found = replace(prediction_of(run, main), how=f"in a new cohort of {people}")
+    question, metric = "Does the model predict in the new cohort?", run.record["select_by"]
+    new = interval_of(run.of_model("intervals", main), metric=metric, site="*")
+    made = [
+        prediction_sentence(found, doubts_of(checks), question),
+        transport_sentence(new, interval_of(run.table("development"), metric=metric), metric),
+    ]
     calibrated = calibration_sentence(run, main)
     if calibrated is not None:
         made.append(calibrated)
     return made
-
-
-def _development(run: Results, metric: str) -> Interval:
-    return interval_of(run.table("development"), metric=metric)
 
 
 def _figure_table(run: Results, main: str) -> Table:
