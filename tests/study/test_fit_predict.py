@@ -263,6 +263,21 @@ def test_a_level_that_the_model_does_not_know_is_missing(parts, tables, write, t
     assert (got["p_patient"].iloc[:6] != plain["p_patient"].iloc[:6]).all()
 
 
+def test_a_level_of_people_without_an_outcome_only_is_missing(parts, tables, write, tmp_path):
+    """The file of fit has the level, and no training row does."""
+    tables["blood"]["smoker"] = np.repeat(["never", "now", "past"], 20).astype(object)
+    tables["blood"].loc[4, "smoker"] = "sometimes"
+    tables["samples"].loc[4, "diagnosis"] = ""
+    parts["models"] = [{"name": "Ridge logistic", "grid": {}}]
+    saved, _ = fit_study(load_study(write(parts, tables)))
+    got, _ = predict_study(saved, load_study(write(parts, tables, tmp_path / "a"), predicting=True))
+    tables["blood"].loc[4, "smoker"] = ""
+    file = write(parts, tables, tmp_path / "b")
+    expected, _ = predict_study(saved, load_study(file, predicting=True))
+    assert got["p_patient"].tolist() == expected["p_patient"].tolist()
+    assert "unknown category: blood: smoker = 'sometimes'" in got["flags"][4]
+
+
 def test_flags_and_notes_name_samples_that_differ_from_training(parts, tables, write, tmp_path):
     rng = np.random.default_rng(0)
     blood = tables["blood"]

@@ -58,7 +58,7 @@ def test_attributes_cover_every_column_of_the_files(saved, parts, tables, tmp_pa
 
     new = tmp_path / "study.toml"
     new.write_text(tomli_w.dumps({k: parts[k] for k in ("samples", "views")}))
-    rows = read_new_samples(saved, load_study(new, predicting=True)).data
+    rows, _, _ = read_new_samples(saved, load_study(new, predicting=True))
     frame = predictions_of(saved, rows)
     assert (frame["p_patient_lower"] < frame["p_patient_upper"]).all()
     sums = contributions_of(saved, rows).groupby("sample", sort=False)["contribution"].sum()

@@ -110,7 +110,7 @@ def case(tmp_path_factory, one_repeat):
     saved = load(folder / "model", study=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rows, samples, _, _ = read_new_samples(saved, load_study(new, predicting=True))
+        rows, samples, _ = read_new_samples(saved, load_study(new, predicting=True))
     return SimpleNamespace(
         folder=folder,
         path=folder / "model",

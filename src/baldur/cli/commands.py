@@ -401,10 +401,15 @@ def predict(
     """
     from baldur.core.atomic_io import write_atomically
     from baldur.core.escape import csv_text
-    from baldur.evaluation.validation import drift_notes, predictor_shift
+    from baldur.evaluation.validation import drift_notes
     from baldur.saving import load
     from baldur.study import load_study
-    from baldur.study.fit import contributions_of, features_used, predictions_of, shift_in_notes
+    from baldur.study.fit import (
+        contributions_of,
+        predictions_of,
+        shift_from_training,
+        shift_in_notes,
+    )
     from baldur.study.new_samples import read_new_samples
     from baldur.views.validate import counted
 
@@ -415,11 +420,11 @@ def predict(
         if target is not None and str(target) != "-" and not target.parent.is_dir():
             raise InputError(f"{target.parent} is not a folder; create it first.")
     saved = load(model, study=True)
-    rows, _, notes, unknown = read_new_samples(saved, config, missing=missing)
+    rows, _, notes = read_new_samples(saved, config, missing=missing)
     with shift_in_notes(notes):
-        frame = predictions_of(saved, rows, unknown=unknown)
+        frame = predictions_of(saved, rows)
     if saved.training:
-        views, features = predictor_shift(saved.training, rows, features_used(saved))
+        views, features = shift_from_training(saved, rows)
         # A few samples have no spread to compare.
         notes += drift_notes(views, features) if len(rows) >= _FEWEST_TO_COMPARE else []
         if drift is not None:

@@ -5,10 +5,10 @@ prepared columns, through block products, and the way back from weights on them 
 the input. Estimators and competitors alike own one `Preparation` as ``preparation_``.
 
 - `preparation`: the object itself, with what it learned over all input columns.
-- `steps`: the base of the steps before scaling, and the filters of variants and voxels;
+- `steps`: the base of the steps before scaling, the filters of variants and voxels, and alleles;
   `categories`: levels of categories; `sites`, `site_effects`: the alignment of sites.
 - `scaling`: the last step, with `column_statistics` and `covariates` (which are regressed out).
-- `new_samples`: new samples against training: matched alleles, warnings and flags.
+- `new_samples`: new samples against training: warnings and flags.
 
 It may import `views`, `core` and `exceptions`.
 """

@@ -23,7 +23,7 @@ from baldur.core.state import (
     need,
 )
 from baldur.exceptions import InputError
-from baldur.preparation.new_samples import UnknownLevel
+from baldur.preparation.covariates import UnknownLevel
 from baldur.preparation.steps import Step, chosen_views, missing_and_new
 from baldur.views.container import MultiView, select_columns, set_view
 from baldur.views.encode import level_text
@@ -267,7 +267,8 @@ class CategoryEncoder(Step):
 
     def _filled(self, view: View, at: np.ndarray) -> np.ndarray:
         """Return the columns in memory, with zeros for levels this file does not have."""
-        cells = np.zeros((view.shape[0], len(at)))
+        # In the order in which a selection of columns is read, so that products round alike.
+        cells = np.zeros((view.shape[0], len(at)), order="F")
         cells[:, at >= 0] = view.read(at[at >= 0])
         for j in np.flatnonzero(at < 0):
             category, level = map(str, self._info[view.name].iloc[j])

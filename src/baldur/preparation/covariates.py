@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from pandas.api import types
 
 from baldur.core.state import ByName, Names, Numbers, Sizes, need, stored
 from baldur.exceptions import InputError
-from baldur.preparation.new_samples import COVARIATE, UnknownLevel
 from baldur.views.container import MultiView
 from baldur.views.encode import encode_frame, level_text
 from baldur.views.standardised_blocks import FARTHEST, Standardised
@@ -51,6 +50,23 @@ def sample_column(mv: MultiView, name: str, who: str) -> pd.Series:
 FAR_DEVIATIONS = 10.0
 """Training standard deviations from the mean at which a number is flagged, as an age of 540 is. Of
 a log-normal covariate 1 value in 1,000 is that far away, of a normal one none."""
+
+
+COVARIATE = ""
+"""The view of a category that is a covariate, a column of the table about samples."""
+
+
+class UnknownLevel(NamedTuple):
+    """A category of one sample whose level did not occur in training."""
+
+    row: int
+    view: str
+    column: str
+    level: str
+    known: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"{self.column} = {self.level!r} (known levels: {some(self.known, 20)})"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""New samples against training: warnings for a batch, flags for each sample, alleles matched.
+"""New samples against training: warnings for a batch, flags for each sample.
 
 Only columns that predictions use are looked at. Values are compared as the steps of the preparation
 leave them, before they are scaled.
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from baldur.exceptions import InputError, ShiftWarning
+from baldur.exceptions import ShiftWarning
+from baldur.preparation.covariates import COVARIATE, UnknownLevel
+from baldur.preparation.scaling import Scaling
 from baldur.views.container import MultiView
-from baldur.views.sources import MISSING_INT8, Source
 from baldur.views.validate import some
 from baldur.views.view import View
 
@@ -43,23 +43,6 @@ share of them, so that it may be a code for missing values. Measured values seld
 
 ROUNDING = 1e-6
 """Part of the range by which a value may lie outside because it was stored in float32."""
-
-
-COVARIATE = ""
-"""The view of a category that is a covariate, a column of the table about samples."""
-
-
-class UnknownLevel(NamedTuple):
-    """A category of one sample whose level did not occur in training."""
-
-    row: int
-    view: str
-    column: str
-    level: str
-    known: Sequence[str]
-
-    def __str__(self) -> str:
-        return f"{self.column} = {self.level!r} (known levels: {some(self.known, 20)})"
 
 
 class _Block(NamedTuple):
@@ -92,7 +75,7 @@ class _Block(NamedTuple):
         return np.asarray((below > half) | (above > half))
 
 
-def _blocks(scaling: Any, view: View, columns: np.ndarray) -> Iterator[_Block]:
+def _blocks(scaling: Scaling, view: View, columns: np.ndarray) -> Iterator[_Block]:
     """Yield columns of a view in blocks of at most `MOST_CELLS` cells."""
     step = max(FEWEST_COLUMNS, MOST_CELLS // max(1, view.shape[0]))
     low, high = scaling.minimum_[view.name], scaling.maximum_[view.name]
@@ -109,7 +92,7 @@ def _has_range(view: View) -> bool:
 # -- warnings of a batch -------------------------------------------------------------------------
 
 
-def warn_of_shift(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray]) -> None:
+def warn_of_shift(scaling: Scaling, mv: MultiView) -> None:
     """Warn about columns on another scale, and about single values that are far outside.
 
     A column is on another scale if the median of its new values is further outside the training
@@ -122,7 +105,7 @@ def warn_of_shift(scaling: Any, mv: MultiView, needed: Mapping[str, np.ndarray])
         _warn(f"Covariates far from the training mean: {listed}. {_CHECK_CELLS}")
     unknown = [level for _, level in covariates.get("unknown_category", ())]
     warn_of_unknown(unknown, mv.sample_ids)
-    for name, mask in needed.items():
+    for name, mask in scaling.needed_columns.items():
         view = mv.view(name)
         columns = np.flatnonzero(mask & ~scaling.constant_[name])
         present = np.flatnonzero(view.present)
@@ -221,17 +204,13 @@ def warn_of_unknown(found: Sequence[UnknownLevel], sample_ids: np.ndarray) -> No
 # -- flags of every sample -----------------------------------------------------------------------
 
 
-def flag_table(
-    scaling: Any,
-    mv: MultiView,
-    needed: Mapping[str, np.ndarray],
-    unknown: Sequence[UnknownLevel],
-) -> pd.DataFrame:
+def flag_table(scaling: Scaling, mv: MultiView, unknown: Sequence[UnknownLevel]) -> pd.DataFrame:
     """Return one row of flags per sample, see `Preparation.flag_samples`."""
+    needed = scaling.needed_columns
     flags: dict[str, list[list[str]]] = {flag: [[] for _ in range(len(mv))] for flag in FLAGS}
     for flag, covariates in scaling.covariate_flags(mv).items():
-        for row, what in covariates:
-            flags[flag][row].append(f"covariate {what}")
+        for at, what in covariates:
+            flags[flag][at].append(f"covariate {what}")
     prefixes = {name: f"{name}: " if len(needed) > 1 else "" for name in needed}
     used = used_levels(unknown, mv, needed)
     for level in used:
@@ -286,123 +265,3 @@ def _in_words(row: Any) -> str:
     }
     listed = ((words[flag], getattr(row, flag)) for flag in FLAGS)
     return "; ".join(f"{what}: {text}" for what, text in listed if text)
-
-
-# -- alleles of genotypes ------------------------------------------------------------------------
-
-# Files may count either of the two alleles of a variant:
-# in fit A/G, now A/G or, on the other strand, T/C: as it is;
-# in fit A/G, now G/A or C/T: the other allele is counted, 2 - x;
-# in fit A/T (or C/G), now T/A: refused, as swapped alleles and the other strand look the same;
-# in fit A/G, now A/C: refused, as it is another variant.
-
-ALLELE_COLUMNS = ("allele_1", "allele_2")
-"""Of ``feature_info``: the allele that is counted, and the other one."""
-
-_UNNAMED_ALLELES = ("0", ".", "", "NAN")
-_PAIRS = str.maketrans("ACGTacgt", "TGCAtgca")
-
-
-class FlippedSource(Source):
-    """Genotypes of which some columns count the other allele: 2 - x, missing cells as they are."""
-
-    def __init__(self, base: Source, flip: np.ndarray) -> None:
-        self.base = base
-        self.flip = flip
-        self.shape = base.shape
-        self.dtype = base.dtype
-
-    def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
-        """Return the cells of `rows` (None: all) and `cols`."""
-        cells = np.array(self.base.read(rows, cols))
-        at = np.flatnonzero(self.flip[cols])
-        part = cells[:, at]
-        known = part != MISSING_INT8 if cells.dtype == np.int8 else np.ones(part.shape, dtype=bool)
-        cells[:, at] = np.where(known, 2 - part, part)
-        return cells
-
-
-def alleles_of(view: View) -> np.ndarray | None:
-    """Return counted and other allele of every variant, (2, D); None for other views."""
-    info = view.feature_info
-    if info is None or not set(ALLELE_COLUMNS) <= set(info.columns):
-        return None
-    # As objects: one long insertion would make an array of text as wide as itself everywhere.
-    return np.stack([_upper(info[c]) for c in ALLELE_COLUMNS])
-
-
-def _upper(column: pd.Series) -> np.ndarray:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        names = np.array([str(v).upper() for v in column.cat.categories] + ["0"], dtype=object)
-        return names[column.cat.codes.to_numpy()]
-    return np.array([str(v).upper() for v in column], dtype=object)
-
-
-def match_alleles(
-    mv: MultiView,
-    known: Mapping[str, np.ndarray],
-    needed: Mapping[str, np.ndarray],
-) -> MultiView:
-    """Return rows whose genotypes count the alleles that were counted in fit.
-
-    Shapes: known (2, n_features).
-    """
-    made = []
-    for name, old in known.items():
-        view = mv.view(name)
-        new = alleles_of(view)
-        if new is None or (old is new) or (old == new).all():
-            continue
-        flip, unclear, other = _compare_alleles(old, new, needed[name])
-        if unclear.any() or other.any():
-            raise _alleles_error(view, old, new, unclear, other)
-        if flip.any():
-            made.append(replace(view, source=FlippedSource(view.source, flip)))
-    return mv.replace_views(made)
-
-
-def _compare_alleles(
-    old: np.ndarray, new: np.ndarray, needed: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return variants that count the other allele, undecided ones, and other variants."""
-    flip, unclear, other = (np.zeros(old.shape[1], dtype=bool) for _ in range(3))
-    for d in np.flatnonzero((old != new).any(axis=0) & needed):
-        (k1, k2), (n1, n2) = old[:, d], new[:, d]
-        if _fits(n1, k1) and _fits(n2, k2):
-            continue
-        if _strand(k1) == k2:
-            unclear[d] = True  # A/T and C/G read the same on both strands
-        elif _fits(n1, k2) and _fits(n2, k1):
-            flip[d] = True
-        elif not (_fits(_strand(n1), k1) and _fits(_strand(n2), k2)):
-            flip[d] = _fits(_strand(n1), k2) and _fits(_strand(n2), k1)
-            other[d] = not flip[d]
-    return flip, unclear, other
-
-
-def _fits(one: str, two: str) -> bool:
-    """Return whether two alleles may be the same; an allele that nobody has is unnamed."""
-    return one == two or one in _UNNAMED_ALLELES or two in _UNNAMED_ALLELES
-
-
-def _strand(allele: str) -> str:
-    """The allele as it reads on the other strand."""
-    return allele.translate(_PAIRS)[::-1]
-
-
-def _alleles_error(
-    view: View, old: np.ndarray, new: np.ndarray, unclear: np.ndarray, other: np.ndarray
-) -> InputError:
-    at = np.flatnonzero(unclear | other)
-    d = int(at[0])
-    why = (
-        "it cannot be decided whether the alleles or the strand are swapped"
-        if unclear[d]
-        else "these are not the alleles of fit on either strand"
-    )
-    return InputError(
-        f"View {view.name!r}: {len(at):,} variants cannot be matched to those of fit, "
-        f"{some(view.names_of(at).tolist())}; the first was {'/'.join(old[:, d])} and is now "
-        f"{'/'.join(new[:, d])}: {why}. Write the new files with the alleles of the training files "
-        "(plink2 --ref-allele or --flip), or leave these variants out."
-    )

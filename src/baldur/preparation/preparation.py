@@ -20,8 +20,8 @@ from baldur.core.state import ByView, Each, Form, Object, OrNone, Sizes, Texts, 
 from baldur.exceptions import InputError
 from baldur.preparation.categories import CategoryEncoder, level_columns
 from baldur.preparation.column_statistics import SCALES
+from baldur.preparation.covariates import UnknownLevel
 from baldur.preparation.new_samples import (
-    UnknownLevel,
     flag_table,
     used_levels,
     warn_of_shift,
@@ -143,7 +143,7 @@ class Preparation(BaseEstimator):
         Training samples.
     alleles_ : dict of str to array of shape (2, n_columns)
         For views of variants, the allele that is counted and the other one. Rows that count the
-        other one are turned round, see `baldur.preparation.new_samples`.
+        other one are turned round, see `baldur.preparation.steps`.
     needed_ : dict of str to bool array, or None
         Columns that a model uses, see `mark_needed`.
 
@@ -290,23 +290,14 @@ class Preparation(BaseEstimator):
             self._warn(left, unknown)
         return self.scaling_.transform(left)
 
-    def warn_of_new_samples(self, mv: MultiView, unknown: Sequence[UnknownLevel] = ()) -> None:
-        """Warn about samples that differ from training, as ``transform(mv, warn=True)`` does.
-
-        Parameters
-        ----------
-        mv : MultiView
-            Any samples of the same views.
-        unknown : sequence of UnknownLevel
-            As in `flag_samples`.
-        """
-        left, found = self._apply_steps(mv)
-        self._warn(left, [*unknown, *found])
+    def warn_of_new_samples(self, mv: MultiView) -> None:
+        """Warn about samples that differ from training, as ``transform(mv, warn=True)`` does."""
+        self._warn(*self._apply_steps(mv))
 
     def _warn(self, left: MultiView, unknown: Sequence[UnknownLevel]) -> None:
         needed = self.scaling_.needed_columns
         warn_of_unknown(used_levels(unknown, left, needed), left.sample_ids)
-        warn_of_shift(self.scaling_, left, needed)
+        warn_of_shift(self.scaling_, left)
 
     def _apply_steps(self, mv: MultiView) -> tuple[MultiView, list[UnknownLevel]]:
         """Return rows in units of the input, before they are scaled, and levels not seen before."""
@@ -320,7 +311,7 @@ class Preparation(BaseEstimator):
         self.scaling_.check_columns(mv)
         return mv, unknown
 
-    def flag_samples(self, mv: MultiView, unknown: Sequence[UnknownLevel] = ()) -> pd.DataFrame:
+    def flag_samples(self, mv: MultiView) -> pd.DataFrame:
         """Return for every sample the reasons to doubt a prediction.
 
         Only columns that predictions use are looked at.
@@ -329,9 +320,6 @@ class Preparation(BaseEstimator):
         ----------
         mv : MultiView
             Any samples of the same views.
-        unknown : sequence of UnknownLevel
-            Levels that did not occur in training and are missing in `mv` already, beside those
-            that are found in it.
 
         Returns
         -------
@@ -342,9 +330,7 @@ class Preparation(BaseEstimator):
             (features that take their training mean), missing_views, and flags, all of them in one
             text. Genotypes have no range.
         """
-        left, found = self._apply_steps(mv)
-        every = [*unknown, *found]
-        return flag_table(self.scaling_, left, self.scaling_.needed_columns, every)
+        return flag_table(self.scaling_, *self._apply_steps(mv))
 
     def _check_views(self, mv: MultiView) -> None:
         if not hasattr(self, "scaling_"):
@@ -430,10 +416,6 @@ class Preparation(BaseEstimator):
             made[name] = np.array([f"{name}_{j}" for j in at]) if names is None else names[at]
         return made
 
-    def ranks_of(self, name: str, column: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the knots of a ranked prepared column and their scores; None where not ranked."""
-        return self.scaling_.ranks_of(name, column)
-
     # -- back to the units of the input ----------------------------------------------------
 
     def coef_in_input_units(self, name: str, coef: Any) -> np.ndarray:
@@ -456,7 +438,7 @@ class Preparation(BaseEstimator):
         ndarray of shape (..., n_features)
             coef / scale over all columns of the input, and 0 for columns without information.
         """
-        return self.expand(name, self.scaling_.coef_in_input_units(name, coef))
+        return self.expand(name, self._coef_per_unit(name, coef))
 
     def intercept_shift(self, name: str, coef: Any) -> np.ndarray:
         """Return what to add to the intercept when the weights are in input units.
@@ -473,7 +455,13 @@ class Preparation(BaseEstimator):
         ndarray of shape (...)
             -sum of mean * coef / scale, less the constant part of what covariates explain.
         """
-        return self.scaling_.intercept_shift(name, coef)
+        scaling = self.scaling_
+        shift = -(self._coef_per_unit(name, coef) @ scaling.mean_[name])
+        if scaling.covariates_ is None:
+            return np.asarray(shift)
+        effect = np.asarray(coef, dtype=np.float64) @ scaling.covariate_effect_[name].T
+        offset = scaling.covariates_.mean / scaling.covariates_.scale
+        return np.asarray(shift - effect[..., 0] + effect[..., 1:] @ offset)
 
     def covariate_weights(self, name: str, coef: Any) -> np.ndarray:
         """Return the weight each covariate gets, in its own units, from being regressed out.
@@ -481,7 +469,34 @@ class Preparation(BaseEstimator):
         Together with `coef_in_input_units` and `intercept_shift` this reproduces X coef. The
         covariates are those of ``covariates_.features``.
         """
-        return self.scaling_.covariate_weights(name, coef)
+        scaling = self.scaling_
+        if scaling.covariates_ is None:
+            raise InputError(
+                "covariate_weights is defined only for a preparation with regress_out."
+            )
+        effect = self._check_coef(name, coef) @ scaling.covariate_effect_[name].T
+        return np.asarray(-effect[..., 1:] / scaling.covariates_.scale)
+
+    def _coef_per_unit(self, name: str, coef: Any) -> np.ndarray:
+        """Return weights per unit of the columns that the steps leave."""
+        coef = self._check_coef(name, coef)
+        constant = self.scaling_.constant_[name]
+        return np.where(constant, 0.0, coef / self.scaling_.scale_[name])
+
+    def _check_coef(self, name: str, coef: Any) -> np.ndarray:
+        """Return weights on the prepared columns of a view as floats, or raise an error."""
+        widths = self.scaling_.n_features_
+        if name not in widths:
+            raise InputError(
+                f"There is no view {name!r}; the views seen in fit are {list(widths)}."
+            )
+        coef = np.asarray(coef, dtype=np.float64)
+        if coef.ndim == 0 or coef.shape[-1] != widths[name]:
+            raise InputError(
+                f"View {name!r}: expected {widths[name]} weights in the last axis, but got shape "
+                f"{coef.shape}."
+            )
+        return coef
 
     # -- what a model needs ----------------------------------------------------------------
 

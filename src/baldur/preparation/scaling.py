@@ -35,7 +35,7 @@ from baldur.preparation.column_statistics import (
     column_statistics,
 )
 from baldur.preparation.covariates import Covariates, learn_regression
-from baldur.preparation.new_samples import alleles_of, match_alleles
+from baldur.preparation.steps import alleles_of, match_alleles
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView, prepare_view
 from baldur.views.standardised_blocks import (
@@ -244,46 +244,7 @@ class Scaling:
             confound_coef=None if design is None else self.covariate_effect_[name],
         )
 
-    # -- weights ---------------------------------------------------------------------------
-
-    def coef_in_input_units(self, name: str, coef: Any) -> np.ndarray:
-        """Return weights per unit of the column from weights on the prepared column."""
-        coef = self.check_coef(name, coef)
-        return np.where(self.constant_[name], 0.0, coef / self.scale_[name])
-
-    def intercept_shift(self, name: str, coef: Any) -> np.ndarray:
-        """Return what to add to the intercept when the weights are per unit of the columns."""
-        shift = -(self.coef_in_input_units(name, coef) @ self.mean_[name])
-        if self.covariates_ is None:
-            return np.asarray(shift)
-        effect = self.check_coef(name, coef) @ self.covariate_effect_[name].T
-        offset = self.covariates_.mean / self.covariates_.scale
-        return np.asarray(shift - effect[..., 0] + effect[..., 1:] @ offset)
-
-    def covariate_weights(self, name: str, coef: Any) -> np.ndarray:
-        """Return the weight each covariate gets, in its own units, from being regressed out."""
-        if self.covariates_ is None:
-            raise InputError(
-                "covariate_weights is defined only for a preparation with regress_out."
-            )
-        effect = self.check_coef(name, coef) @ self.covariate_effect_[name].T
-        return np.asarray(-effect[..., 1:] / self.covariates_.scale)
-
     # -- checks ----------------------------------------------------------------------------
-
-    def check_coef(self, name: str, coef: Any) -> np.ndarray:
-        """Return weights on the prepared columns of a view as floats, or raise an error."""
-        if name not in self.n_features_:
-            raise InputError(
-                f"There is no view {name!r}; the views seen in fit are {list(self.n_features_)}."
-            )
-        coef = np.asarray(coef, dtype=np.float64)
-        if coef.ndim == 0 or coef.shape[-1] != self.n_features_[name]:
-            raise InputError(
-                f"View {name!r}: expected {self.n_features_[name]} weights in the last axis, but "
-                f"got shape {coef.shape}."
-            )
-        return coef
 
     @property
     def feature_names(self) -> dict[str, np.ndarray | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,17 +15,16 @@ from baldur.evaluation import Progress
 from baldur.evaluation.fitted_model import one_label, predict_rows
 from baldur.evaluation.metrics import NO_YES
 from baldur.evaluation.nested import fit_all_rows
-from baldur.evaluation.validation import describe_views
+from baldur.evaluation.validation import describe_views, predictor_shift
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import ShiftWarning
 from baldur.io.schema import nearest
-from baldur.preparation.new_samples import UnknownLevel
 from baldur.saving import SavedModel
 from baldur.study.comparison import open_study
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import read_study
 from baldur.study.new_samples import read_new_samples
-from baldur.views import MultiView
+from baldur.views.container import MultiView, select_columns
 
 
 def fit_study(
@@ -138,8 +137,8 @@ def predict_study(
     1  biofind001        PD  0.553
     >>> folder.cleanup()
     """
-    new = read_new_samples(model, config, missing=missing)
-    return predictions_of(model, new.data, unknown=new.unknown), new.notes
+    data, _, notes = read_new_samples(model, config, missing=missing)
+    return predictions_of(model, data), notes
 
 
 def predictions_of(
@@ -148,7 +147,6 @@ def predictions_of(
     *,
     bare: bool = False,
     outcome: str | None = None,
-    unknown: Sequence[UnknownLevel] = (),
 ) -> pd.DataFrame:
     """Return one row per sample: what is predicted, how sure that is, and from which views."""
     estimator = model.estimator
@@ -173,9 +171,9 @@ def predictions_of(
         columns["views_used"] = _views_used(model, data)
     if hasattr(estimator, "preparation_"):
         # Once, and for every model; some warn in each of the calls above, baselines in none.
-        estimator.preparation_.warn_of_new_samples(data, unknown)
+        estimator.preparation_.warn_of_new_samples(data)
         if not bare:
-            flags = estimator.preparation_.flag_samples(data, unknown)
+            flags = estimator.preparation_.flag_samples(data)
             columns["flags"] = flags["flags"].to_numpy()
     return pd.DataFrame(columns)
 
@@ -237,10 +235,20 @@ def features_used(model: SavedModel) -> dict[str, np.ndarray] | None:
     return dict(masks) if isinstance(masks, dict) else None
 
 
+def shift_from_training(model: SavedModel, data: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return how predictors differ from those a model was fitted on, by view and by feature."""
+    return predictor_shift(model.training, _columns_of_fit(model, data), features_used(model))
+
+
+def _columns_of_fit(model: SavedModel, data: MultiView) -> MultiView:
+    """Return new samples without the levels behind the columns of fit, see `read_new_samples`."""
+    return select_columns(data, {name: np.arange(n) for name, n in model.n_features.items()})
+
+
 def _views_used(model: SavedModel, data: MultiView) -> list[str]:
     """Return for each sample the names of the views that its prediction comes from."""
     masks = features_used(model) or {name: np.ones(n, bool) for name, n in data.n_features.items()}
-    used = views_used(data, masks)
+    used = views_used(_columns_of_fit(model, data), masks)
     names = used.columns.to_numpy(dtype=object)
     return ["; ".join(names[row]) for row in used.to_numpy(dtype=bool)]
 

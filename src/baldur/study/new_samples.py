@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,8 @@ import pandas as pd
 from baldur.exceptions import BaldurError
 from baldur.preparation import CategoryEncoder, Preparation, SiteHarmoniser
 from baldur.preparation.categories import level_cells
-from baldur.preparation.new_samples import ALLELE_COLUMNS, UnknownLevel
+from baldur.preparation.covariates import UnknownLevel
+from baldur.preparation.steps import ALLELE_COLUMNS
 from baldur.saving import SavedModel
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import add_view, align_to_table, covariate_view, read_views
@@ -21,37 +22,17 @@ from baldur.views.sources import SubsetSource
 from baldur.views.validate import counted, rename_hint, some
 
 
-class NewSamples(NamedTuple):
-    """New samples in the form that a fitted model needs."""
-
-    data: MultiView  # The views of the model
-    table: pd.DataFrame  # The samples table, in the same order
-    notes: list[str]  # What was done to the files so that they fit the model
-    unknown: list[UnknownLevel]  # Levels of categories that did not occur in training
-
-    def take(self, rows: np.ndarray) -> NewSamples:
-        """Return some of the samples; `rows` are their numbers in order."""
-        place = {int(row): at for at, row in enumerate(rows)}
-        unknown = [one._replace(row=place[one.row]) for one in self.unknown if one.row in place]
-        return NewSamples(self.data[rows], self.table.iloc[rows], self.notes, unknown)
-
-
 def read_new_samples(
     model: SavedModel, config: StudyConfig, *, missing: str = "error"
-) -> NewSamples:
-    """Read the samples of a study file in the form a fitted model wants them."""
+) -> tuple[MultiView, pd.DataFrame, list[str]]:
+    """Read the samples of a study file in the form a fitted model wants them.
+
+    Returns the views of the model, the samples table in the same order, and notes about what was
+    done to the files so that they fit the model. The columns of a view are those of fit in their
+    order; behind them stand columns for the levels of categories that did not occur in training.
+    """
     notes: list[str] = []
-    unknown: list[tuple[str, UnknownLevel]] = []
     preparation: Preparation | None = getattr(model.estimator, "preparation_", None)
-
-    def fit_to_model(part: MultiView, view: str, missing: str) -> MultiView:
-        """Return one view with the columns of the model, and remember unknown levels by sample."""
-        steps = [] if preparation is None else preparation.steps_
-        encoders = [step for step in steps if isinstance(step, CategoryEncoder)]
-        levels = [level for encoder in encoders for level in encoder.unknown_levels(part)]
-        unknown.extend((str(part.sample_ids[level.row]), level) for level in levels)
-        return _match_columns(model, config, part, view, levels, missing, notes)
-
     table = read_samples(config)
     coding = (model.details.get("included") or {}).get("categories")
     wanted = [view for view in model.n_features if coding is None or view != COVARIATES]
@@ -59,7 +40,7 @@ def read_new_samples(
     for part in read_views(config, table.index, {v: _table_columns(model, v) for v in wanted}):
         for view in part.view_names:
             if view in wanted:
-                parts.append(fit_to_model(part.select(view), view, missing))
+                parts.append(_match_columns(model, config, part, view, missing, notes))
             else:
                 notes.append(f"view {view!r} is not one of the model's and is left out")
     if not parts:
@@ -91,15 +72,13 @@ def read_new_samples(
         _check_covariates(config, table, coding)
         with config.errors_at("samples.file", "correct the cell"):
             part = covariate_view(coding, table, config.samples.file)
-        data = add_view(data, fit_to_model(part, COVARIATES, "error"))
+        part = _match_columns(model, config, part, COVARIATES, "error", notes)
+        data = add_view(data, part)
     if preparation is not None:
         data = data.with_samples(_columns_about_samples(preparation, config, table, notes))
         with config.errors_at("samples.file", "correct the cell"):
             preparation.check_samples(data)
-    row = {str(sample): at for at, sample in enumerate(data.sample_ids)}
-    levels = [level._replace(row=row[sample]) for sample, level in unknown if sample in row]
-    levels.sort(key=lambda level: level.row)
-    return NewSamples(data.select(list(model.n_features)), table, notes, levels)
+    return data.select(list(model.n_features)), table, notes
 
 
 def _categories(model: SavedModel, view: str) -> dict[str, str]:
@@ -121,7 +100,6 @@ def _match_columns(
     config: StudyConfig,
     part: MultiView,
     view: str,
-    unknown: Sequence[UnknownLevel],
     missing: str,
     notes: list[str],
 ) -> MultiView:
@@ -170,38 +148,59 @@ def _match_columns(
         notes.append(
             f"view {view!r}: columns that the model does not know are left out: {some(new)}"
         )
-    known = set(names.tolist())
-    unknown = [level for level in unknown if f"{level.column}={level.level}" not in known]
+    unknown = _unknown_levels(model, part.select(view))
+    levels = list(dict.fromkeys((level.column, level.level) for level in unknown))
+    levels = [pair for pair in levels if "=".join(pair) not in set(names.tolist())]
+    features = np.array([*names, *map("=".join, levels)], dtype=str) if levels else names
     source: Any
-    if (at >= 0).all() and not unknown:
+    if (at >= 0).all() and not levels:
         same = not len(extra) and (at == np.arange(width)).all()
         source = have.source if same else SubsetSource(have.source, columns=at)
         present = have.declared_present
     else:
-        source = np.full((have.shape[0], width), np.nan)
-        source[:, at >= 0] = have.read(at[at >= 0])
+        source = np.full((have.shape[0], len(features)), np.nan)
+        source[:, np.flatnonzero(at >= 0)] = have.read(at[at >= 0])
+        source[:, width:] = 0.0
         for j in np.flatnonzero(zero):
             text = str(names[j]).removeprefix(f"{column[j]}=")
             source[:, j] = level_cells(have, column[j], text)
         for level in unknown:
-            source[level.row, column == level.column] = np.nan
+            if (level.column, level.level) in levels:
+                source[level.row, :width][column == level.column] = np.nan
+                source[level.row, width + levels.index((level.column, level.level))] = 1.0
         present = have.present
+    if categories:
+        of_fit = [
+            (owner, str(name).removeprefix(f"{owner}=") if str(name) in categories else None)
+            for name, owner in zip(names, column, strict=True)
+        ]
+        matched: pd.DataFrame | None = pd.DataFrame([*of_fit, *levels], columns=["column", "level"])
+    else:
+        matched = _alleles(have, at)
     return MultiView(
         {view: source},
         sample_ids=part.sample_ids,
-        feature_names={view: names},
-        feature_info=_alleles(have, view, at),
+        feature_names={view: features},
+        feature_info=None if matched is None else {view: matched},
         present=None if present is None else {view: present},
     )
 
 
-def _alleles(have: View, view: str, at: np.ndarray) -> dict[str, pd.DataFrame] | None:
+def _unknown_levels(model: SavedModel, part: MultiView) -> list[UnknownLevel]:
+    """Return the levels of one view that did not occur in training, with their samples."""
+    preparation = getattr(model.estimator, "preparation_", None)
+    steps = [] if preparation is None else preparation.steps_
+    encoders = [step for step in steps if isinstance(step, CategoryEncoder)]
+    return [level for encoder in encoders for level in encoder.unknown_levels(part)]
+
+
+def _alleles(have: View, at: np.ndarray) -> pd.DataFrame | None:
     """Return the alleles of variants, to recognise swapped ones; unknown for missing columns."""
     info = have.feature_info
     if info is None or not set(ALLELE_COLUMNS) <= set(info.columns):
         return None
     known = info[list(ALLELE_COLUMNS)].astype(object).reset_index(drop=True)
-    return {view: known.reindex(at).fillna("0").reset_index(drop=True)}
+    return known.reindex(at).fillna("0").reset_index(drop=True)
 
 
 def _absent_view(model: SavedModel, data: MultiView, view: str) -> MultiView:

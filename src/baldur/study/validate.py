@@ -27,16 +27,17 @@ from baldur.evaluation.result_files import (
     read_result_table,
 )
 from baldur.evaluation.results import Results
-from baldur.evaluation.validation import predictor_shift, recalibrate
+from baldur.evaluation.validation import recalibrate
 from baldur.exceptions import InputError
 from baldur.io.schema import nearest
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.data import no_outcome_note
-from baldur.study.fit import features_used, predictions_of, shift_in_notes
-from baldur.study.new_samples import NewSamples, read_new_samples
+from baldur.study.fit import predictions_of, shift_from_training, shift_in_notes
+from baldur.study.new_samples import read_new_samples
 from baldur.study.results_folder import add_to_log, claim_folder, results_folder
 from baldur.study.samples import check_column, find_label
+from baldur.views import MultiView
 from baldur.views.validate import counted
 
 TITLE = "Title: "
@@ -195,8 +196,7 @@ def validate_study(
     if model.outcomes and config.outcome.column not in model.outcomes:
         what = f"the model does not predict {config.outcome.column!r}"
         raise config.problem("outcome.column", what, nearest(config.outcome.column, model.outcomes))
-    new, labels = _read_cohort(model, config, missing)
-    notes = new.notes
+    data, table, notes, labels = _read_cohort(model, config, missing)
     name = str(model.details.get("model", "model"))
     before = pd.DataFrame() if development is None else _development(development, name)
     folder = results_folder(config, output)
@@ -206,16 +206,16 @@ def validate_study(
     options: dict[str, Any] = {"classes": classes, "metrics": metrics}
     options |= config.report.clinical_options()
     if config.report.subgroups:
-        subgroups = new.table[config.report.subgroups]
-        options["subgroups"] = subgroups.set_axis(new.data.sample_ids.astype(str))
+        subgroups = table[config.report.subgroups]
+        options["subgroups"] = subgroups.set_axis(data.sample_ids.astype(str))
     with one_thread():
         with shift_in_notes(notes):
-            predictions = _predictions(model, config, new, labels)
+            predictions = _predictions(model, config, data, table, labels)
         tables = _judged(predictions, options)
         if len(before):
             tables["development"] = before
         if model.training:
-            shifts = predictor_shift(model.training, new.data, features_used(model))
+            shifts = shift_from_training(model, data)
             tables["shift_views"], tables["shift_features"] = shifts
         else:
             notes.append("the model does not remember its training predictors; fit it again")
@@ -275,30 +275,31 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
 
 def _read_cohort(
     model: SavedModel, config: StudyConfig, missing: str
-) -> tuple[NewSamples, np.ndarray]:
-    """Return the samples with an outcome, and their outcome in the words of the model."""
-    new = read_new_samples(model, config, missing=missing)
+) -> tuple[MultiView, pd.DataFrame, list[str], np.ndarray]:
+    """Return the samples with an outcome, notes, and their outcome in the words of the model."""
+    data, table, notes = read_new_samples(model, config, missing=missing)
     column = config.outcome.column
     named = [("outcome.column", column)]
     named += [(f"samples.{key}", name) for key, name in _groups_and_sites(config).items()]
     named += [("report.subgroups", name) for name in config.report.subgroups]
     for key, name in named:
-        check_column(config, key, name, new.table)
-    known = (new.table[column] != "").to_numpy()
+        check_column(config, key, name, table)
+    known = (table[column] != "").to_numpy()
     if not known.any():
         raise config.problem(
             "outcome.column", f"column {column!r} has no values", "name another column"
         )
     if not known.all():
-        new.notes.append(no_outcome_note(int((~known).sum()), column))
-        new = new.take(np.flatnonzero(known))
-    cells = new.table[column]
+        notes.append(no_outcome_note(int((~known).sum()), column))
+        data, table = data[np.flatnonzero(known)], table[known]
+    cells = table[column]
     if model.outcomes:
         positive = config.outcome.positive
         if positive is not None:
             positive = find_label(positive, sorted(cells.unique()))
         with config.errors_at("outcome.column"):  # the message says what to do
-            return new, np.array(NO_YES)[yes_or_no(cells, column, positive)]
+            labels = np.array(NO_YES)[yes_or_no(cells, column, positive)]
+        return data, table, notes, labels
     if not model.classes:
         numbers = pd.to_numeric(cells, errors="coerce")
         if numbers.isna().any():
@@ -307,7 +308,7 @@ def _read_cohort(
                 f"column {column!r} contains text",
                 "write numbers, which is what the model predicts",
             )
-        return new, numbers.to_numpy()
+        return data, table, notes, numbers.to_numpy()
     classes = _classes(model)
     other = sorted(set(cells) - set(classes))
     if other:
@@ -319,8 +320,8 @@ def _read_cohort(
     lacking = [c for c in classes if c not in set(cells)]
     if lacking:
         note = f"no sample has the class {lacking[0]!r}; figures that need it are missing"
-        new.notes.append(note)
-    return new, cells.to_numpy(dtype=str)
+        notes.append(note)
+    return data, table, notes, cells.to_numpy(dtype=str)
 
 
 def _classes(model: SavedModel) -> list[str]:
@@ -334,17 +335,21 @@ def _groups_and_sites(config: StudyConfig) -> dict[str, str]:
 
 
 def _predictions(
-    model: SavedModel, config: StudyConfig, new: NewSamples, labels: np.ndarray
+    model: SavedModel,
+    config: StudyConfig,
+    data: MultiView,
+    table: pd.DataFrame,
+    labels: np.ndarray,
 ) -> pd.DataFrame:
     """Return predictions in the columns that a study's ``predictions.csv`` has."""
     outcome = config.outcome.column if model.outcomes else None
-    frame = predictions_of(model, new.data, bare=True, outcome=outcome, unknown=new.unknown)
+    frame = predictions_of(model, data, bare=True, outcome=outcome)
     columns: dict[str, Any] = {
         "model": str(model.details.get("model", "model")), "repeat": 1, "fold": 1,
         "sample": frame.pop("sample"),
     }  # fmt: skip
     for key, name in _groups_and_sites(config).items():
-        columns[key] = new.table[name].to_numpy(dtype=str)
+        columns[key] = table[name].to_numpy(dtype=str)
     columns |= {"label": labels} | {str(c): frame[c] for c in frame}
     if model.classes and not any(c.startswith("p_") for c in columns):
         columns |= {f"p_{c}": np.nan for c in model.classes}
