@@ -22,7 +22,7 @@ from baldur.core.escape import one_line, unescape_cell, unescape_frame
 from baldur.evaluation.clinical.evaluation import Evaluation
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
-from baldur.io.schema import OneOf
+from baldur.io.schema import one_of
 
 INDEX = "README.txt"
 REPORT = "report.html"
@@ -363,7 +363,7 @@ _WholeNumber = Annotated[int, Field(ge=0, lt=2**53, description="a whole number"
 _Positive = Annotated[int, Field(ge=1, lt=2**53, description="a whole number from 1")]
 _Text = Annotated[str, Field(description="a text")]
 _Texts = Annotated[list[str], Field(description="a list of texts")]
-_KnownMetric = Annotated[str, OneOf(tuple(METRICS))]
+_KnownMetric = Annotated[str, one_of(METRICS)]
 
 
 class _RecordedView(BaseModel):

@@ -9,7 +9,6 @@ the key that is missing in its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, TypeAlias
 
@@ -17,13 +16,12 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
+    GetPydanticSchema,
     TypeAdapter,
     ValidationError,
 )
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import core_schema
 
 # Two words are compared letter by letter: a wide table of long names would take minutes.
 _COMPARED = 100  # letters of a word
@@ -57,26 +55,9 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
     return f"choose one of {', '.join(words[:20])}{', ...' if len(words) > 20 else ''}"
 
 
-@dataclass(frozen=True)
-class OneOf:
-    """Annotation of a text that has to be one of several words."""
-
-    words: tuple[str, ...]
-
-    def _check(self, value: str) -> str:
-        if value not in self.words:
-            raise SectionError(f"{value!r} is not known", nearest(value, self.words))
-        return value
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return {"type": "string", "enum": list(self.words)}
+def one_of(words: Iterable[str]) -> GetPydanticSchema:
+    """Return the annotation of a text that has to be one of several words, as `Literal` says."""
+    return GetPydanticSchema(lambda source, handler: core_schema.literal_schema(list(words)))
 
 
 def _not_blank(value: str) -> str:
@@ -142,6 +123,8 @@ def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> tu
     if isinstance(cause, SectionError):
         dot = "." if key and cause.key and not cause.key.startswith("[") else ""
         return f"{key}{dot}{cause.key}", cause.what, cause.fix
+    if kind == "literal_error" and isinstance(place.value, str):
+        return key, f"{place.value!r} is not known", nearest(place.value, place.node["enum"])
     if kind == "extra_forbidden":
         return key, "unknown key", nearest(first["loc"][-1], place.siblings)
     if kind == "missing":

@@ -17,7 +17,7 @@ from baldur.io.files import as_path, suffix_of
 from baldur.io.mudata import read_mudata
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import plink_files, read_plink
-from baldur.io.schema import Names, OneOf, Section, Text, problem_of, schema_of
+from baldur.io.schema import Names, Section, Text, problem_of, schema_of
 from baldur.io.tables import read_table
 from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 from baldur.views.container import MultiView
@@ -87,9 +87,9 @@ class TableView(_View):
     """array of an .npz file that is the matrix; default X"""
     transpose: bool | None = None
     """whether the table has a row per feature and a column per sample; default false"""
-    drop: Annotated[str, OneOf(("first", "if_binary", "none"))] | None = None
+    drop: Literal["first", "if_binary", "none"] | None = None
     """categories whose reference level gets no column; default "first", which means all"""
-    unknown: Annotated[str, OneOf(("ignore", "error"))] | None = None
+    unknown: Literal["ignore", "error"] | None = None
     """samples with a level that did not occur in training; default "ignore", which means missing"""
 
 
@@ -102,7 +102,7 @@ class PlinkView(_View):
     """kind of the file"""
     file: Text
     """file of this view"""
-    ids: Annotated[str, OneOf(("sample", "family_sample"))] | None = None
+    ids: Literal["sample", "family_sample"] | None = None
     """parts of the sample ids: "sample" (default) or "family_sample", family and sample"""
     chromosomes: list[str | int] | None = None
     """chromosomes to read; default all"""
@@ -137,7 +137,7 @@ class NiftiView(_View):
     """sample ids in the order of the images, or a table that lists them"""
     id_pattern: Text | None = None
     """place of the id in the name of a file, such as "smwc1{id}_T1*.nii", by default sub-..."""
-    resample: Annotated[str, OneOf(("continuous", "linear", "nearest"))] | None = None
+    resample: Literal["continuous", "linear", "nearest"] | None = None
     """interpolation of images on another grid; default to refuse them"""
     voxel_size: Annotated[float, Field(gt=0)] | None = None
     """size of cubic voxels in millimetres"""

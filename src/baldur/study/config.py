@@ -21,7 +21,7 @@ from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import name_with_views
 from baldur.evaluation.splits import SCHEMES
 from baldur.exceptions import BaldurError, MissingExtraError, StudyError
-from baldur.io.schema import Names, OneOf, Section, SectionError, Text, nearest, schema_of
+from baldur.io.schema import Names, Section, SectionError, Text, nearest, one_of, schema_of
 from baldur.io.view_sections import OPTIONS_WITH_PATHS, ViewSection
 from baldur.preparation.column_statistics import SCALES
 from baldur.preparation.sites import ESTIMATES, NEW_SITES
@@ -32,7 +32,7 @@ _MOST_PERMUTATIONS = 100_000  # p values below 1e-5 are of no use
 
 Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
 Rate: TypeAlias = Annotated[float, Field(gt=0, le=1)]
-Metric: TypeAlias = Annotated[str, OneOf(tuple(METRICS))]
+Metric: TypeAlias = Annotated[str, one_of(METRICS)]
 
 
 class SamplesSection(Section):
@@ -72,7 +72,7 @@ class OutcomeSection(Section):
     """column of the samples table to predict"""
     columns: Names = Field(default_factory=list)
     """several yes/no columns of the samples table to predict together"""
-    task: Annotated[str, OneOf(("classification", "regression"))] = "classification"
+    task: Literal["classification", "regression"] = "classification"
     """kind of the outcome"""
     positive: Text | bool | int | float | None = None
     """positive class; default the last in sorted order, and what means yes in several columns"""
@@ -117,7 +117,7 @@ class CovariatesSection(Section):
 class PreparationSection(Section):
     """How every model prepares its columns."""
 
-    scale: Annotated[str, OneOf(tuple(SCALES))] = "clipped"
+    scale: Annotated[str, one_of(SCALES)] = "clipped"
     """way in which every model scales columns"""
 
 
@@ -130,16 +130,16 @@ class HarmoniseSection(Section):
     """columns whose effect is preserved, never the outcome"""
     views: Names | None = None
     """views to harmonise; default all but genotypes and included covariates"""
-    new_sites: Annotated[str, OneOf(tuple(NEW_SITES))] = "pooled"
+    new_sites: Annotated[str, one_of(NEW_SITES)] = "pooled"
     """treatment of sites that did not occur in training"""
-    estimates: Annotated[str, OneOf(tuple(ESTIMATES))] = "shrunk"
+    estimates: Annotated[str, one_of(ESTIMATES)] = "shrunk"
     """estimates of the location and scale of a site"""
 
 
 class FoldsSection(Section):
     """The folds of the nested cross-validation."""
 
-    scheme: Annotated[str, OneOf(tuple(SCHEMES))] | None = None
+    scheme: Annotated[str, one_of(SCHEMES)] | None = None
     """scheme of the outer folds; default by the columns of [samples] that are given"""
     outer: Annotated[int, Field(ge=2, le=_MOST_FOLDS)] = 5
     """number of outer folds"""
@@ -305,7 +305,7 @@ class StudyConfig(Section):
     """seed that makes the study repeatable"""
     output: Text = "results"
     """folder for the results, relative to this file"""
-    align: Annotated[str, OneOf(("intersection", "union"))] = "intersection"
+    align: Literal["intersection", "union"] = "intersection"
     """samples that are used: those in every view, or those in at least one"""
     samples: SamplesSection
     """section [samples] with file and id"""
