@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,6 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.container import MultiView
-from baldur.views.sources import SubsetSource
 from baldur.views.validate import some
 from baldur.views.view import View
 
@@ -207,7 +206,7 @@ def align(
     if not all(isinstance(one, (int, np.integer)) for one in ids):
         ids = [str(one) for one in ids]
     views = [
-        _in_order(part.view(name), keys.get_indexer(chosen))
+        part.view(name).reindex(keys.get_indexer(chosen))
         for part, keys in zip(listed, keyed, strict=True)
         for name in part.view_names
     ]
@@ -294,16 +293,6 @@ def _join_samples(
             "Leave it out of all but one of them."
         )
     return joined
-
-
-def _in_order(view: View, at: np.ndarray) -> View:
-    """Return the rows of a view in a new order; the matrix itself where it has all of them so."""
-    view = view.take_rows(at)
-    source = view.source
-    if not isinstance(source, SubsetSource) or source.rows is None or source.columns is not None:
-        return view
-    whole = np.array_equal(source.rows, np.arange(source.base.shape[0]))
-    return replace(view, source=source.base) if whole else view
 
 
 _PREFIX = re.compile(r"^(?:participant|subject|patient|sample|subj|sub|ppt|pat|pid|iid|id)(?=\d|$)")

@@ -16,7 +16,6 @@ from baldur.core.limits import BLOCK_BYTES, check_ratio, check_size
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
 from baldur.io.files import check_unique, parsing
-from baldur.io.first_look import first_look
 
 _MEMBERS = 200_000
 # Largest chunk, which is unpacked as a whole for any of its cells; HDF5 recommends 1 MB.
@@ -45,15 +44,6 @@ def open_file(path: Path) -> Any:
         )
     with parsing(path, "an HDF5 file"):
         return _h5py().File(path, "r", locking=False)
-
-
-def probe(path: Path, max_bytes: int) -> None:
-    """Let another process read the file first, since a damaged one can crash the HDF5 library.
-
-    It also counts texts, whose length is not in any header.
-    """
-    open_file(path).close()
-    first_look(path, max_bytes, "an HDF5 file")
 
 
 def has_member(group: Any, key: str) -> bool:

@@ -21,6 +21,7 @@ from baldur.core.limits import (
 )
 from baldur.exceptions import InputError
 from baldur.io.files import check_ids, find_file, parsing
+from baldur.io.first_look import first_look
 from baldur.io.hdf5 import (
     DenseMatrix,
     SparseMatrix,
@@ -29,14 +30,14 @@ from baldur.io.hdf5 import (
     is_dataset,
     member,
     open_file,
-    probe,
     read_frame,
     read_index,
 )
 from baldur.views.container import MultiView
 from baldur.views.encode import feature_names
-from baldur.views.sources import SubsetSource, as_source
+from baldur.views.sources import as_source
 from baldur.views.validate import some
+from baldur.views.view import View
 
 _SUFFIXES = (".h5mu", ".h5ad")
 _WHAT = "a MuData or AnnData file"
@@ -114,18 +115,15 @@ def read_mudata(
         ids = _ids(path, h5, max_bytes)
         names = _view_names(path, list(groups), name)
         wanted = _layers(path, layers, list(groups))
-        matrices: dict[str, Any] = {}
-        features, info, present = {}, {}, {}
+        views = []
         left = max_bytes // 2
         for key, group in groups.items():
-            view = names[key]
             obs = _ids(path, group, left)
             var = read_frame(path, member(path, group, "var"), left)
-            features[view] = feature_names(var.index, f"{path}, var", left)
+            features = feature_names(var.index, f"{path}, var", left)
             # The tables of all modalities share half of the budget; the rest is for a matrix.
-            left -= int(obs.nbytes + features[view].nbytes + var.memory_usage(deep=True).sum())
-            if var.shape[1]:
-                info[view] = var.reset_index(drop=True)
+            left -= int(obs.nbytes + features.nbytes + var.memory_usage(deep=True).sum())
+            info = var.reset_index(drop=True) if var.shape[1] else None
             shape = (len(obs), len(var))
             matrix = _matrix(path, group, wanted[key], shape, backed, max_bytes)
             rows = pd.Index(obs).get_indexer(pd.Index(ids))
@@ -133,14 +131,9 @@ def read_mudata(
                 raise InputError(
                     f"{path}: modality {key!r} has observations that are not in obs of the file."
                 )
-            source = as_source(matrix, view)
-            if not np.array_equal(rows, np.arange(len(obs))):
-                source = SubsetSource(source, rows)
-                present[view] = rows >= 0
-            matrices[view] = source
-    return MultiView(
-        matrices, sample_ids=ids, feature_names=features, feature_info=info, present=present
-    )
+            view = View(names[key], as_source(matrix, names[key]), features, info)
+            views.append(view.reindex(rows))
+    return MultiView.from_views(views, ids)
 
 
 @no_bare_memory_error
@@ -185,7 +178,9 @@ def _opened(file: Any, trusted: bool, max_bytes: int) -> Iterator[tuple[Path, An
     """Yield the path and the open file, which another process has read first unless trusted."""
     path = find_file(file, _WHAT, _SUFFIXES)
     if not trusted:
-        probe(path, max_bytes)
+        # A damaged file can crash the library; texts, whose length is in no header, are counted.
+        open_file(path).close()
+        first_look(path, max_bytes, "an HDF5 file")
     with parsing(path, _WHAT), open_file(path) as h5:
         yield path, h5
 

@@ -15,7 +15,7 @@ from baldur.exceptions import InputError
 from baldur.io.files import as_path, check_ids, find_file
 from baldur.io.plink_files import BedMatrix, PgenMatrix, people_of, read_people, read_variants
 from baldur.preparation import VariantFilter
-from baldur.views.container import MultiView, select_columns
+from baldur.views.container import MultiView, select_columns, set_view
 from baldur.views.validate import some
 
 
@@ -104,13 +104,9 @@ def read_plink(
     people = read_people(people_file)
     names, info = read_variants(variant_file, max_bytes)
     sample_ids = _ids(people, ids, people_file)
-    matrix: BedMatrix | PgenMatrix
-    if path.suffix.lower() == ".pgen":
-        matrix = PgenMatrix(path, len(people), len(names))
-    else:
-        matrix = BedMatrix(path, len(people), len(names))
+    matrix = PgenMatrix if path.suffix.lower() == ".pgen" else BedMatrix
     X = MultiView(
-        {name: matrix},
+        {name: matrix(path, len(people), len(names))},
         sample_ids=sample_ids,
         feature_names={name: names},
         feature_info={name: info},
@@ -124,12 +120,7 @@ def read_plink(
     if not in_memory:
         return X
     check_size(path, view.shape[0] * view.shape[1], max_bytes, "Leave in_memory=False.")
-    return MultiView(
-        {name: view.raw()},
-        sample_ids=X.sample_ids,
-        feature_names={name: view.feature_names},
-        feature_info=None if table is None else {name: table},
-    )
+    return set_view(X, name, view.raw(), view.names, table)
 
 
 @no_bare_memory_error

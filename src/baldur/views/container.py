@@ -33,23 +33,21 @@ ViewsLike: TypeAlias = Mapping[str, Any] | Sequence[tuple[str, Any]]
 class _PerView(Mapping[str, Any]):
     """Read-only dictionary of one attribute of every view, looked up on access."""
 
-    def __init__(self, mv: MultiView, attribute: str) -> None:
-        self._mv = mv
+    def __init__(self, views: dict[str, View], attribute: str) -> None:
+        self._views = views
         self._attribute = attribute
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._mv.view_names:
-            raise KeyError(name)
-        return getattr(self._mv.view(name), self._attribute)
+        return getattr(replace(self._views[name]), self._attribute)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._mv.view_names)
+        return iter(self._views)
 
     def __len__(self) -> int:
-        return len(self._mv.view_names)
+        return len(self._views)
 
     def __repr__(self) -> str:
-        return f"<{self._attribute} of {self._mv.view_names}>"
+        return f"<{self._attribute} of {list(self)}>"
 
 
 class MultiView:
@@ -162,7 +160,7 @@ class MultiView:
     @property
     def feature_names(self) -> Mapping[str, np.ndarray]:
         """Names of the features per view; default names are made on access."""
-        return _PerView(self, "feature_names")
+        return _PerView(self._views, "feature_names")
 
     @property
     def feature_groups(self) -> dict[str, np.ndarray]:
@@ -179,7 +177,7 @@ class MultiView:
     @property
     def present(self) -> Mapping[str, np.ndarray]:
         """For each view, False for samples with a missing view (looked up on access)."""
-        return _PerView(self, "present")
+        return _PerView(self._views, "present")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -261,7 +259,7 @@ class MultiView:
 
     @classmethod
     def from_views(
-        cls, views: Iterable[View], sample_ids: np.ndarray, samples: pd.DataFrame | None = None
+        cls, views: Sequence[View], sample_ids: Any = None, samples: pd.DataFrame | None = None
     ) -> MultiView:
         """Build a container of views of the same samples.
 
@@ -269,8 +267,8 @@ class MultiView:
         ----------
         views : sequence of View
             Views with different names and the same number of samples.
-        sample_ids : array of str or int
-            Unique name of each sample.
+        sample_ids : array of str or int, optional
+            Unique name of each sample; 0, 1, 2, ... by default.
         samples : DataFrame, optional
             One row per sample, in the order of the samples.
 
@@ -278,8 +276,12 @@ class MultiView:
         -------
         MultiView
         """
-        ids = check_sample_ids(sample_ids, len(sample_ids), {})
-        return cls._with({view.name: view for view in views}, ids, check_samples(samples, ids))
+        named = dict(check_view_names([(view.name, view) for view in views]))
+        for view in views:
+            check_width(view.name, view.shape)
+        n = check_row_counts({view.name: view.shape[0] for view in views})
+        ids = check_sample_ids(sample_ids, n, {})
+        return cls._with(named, ids, check_samples(samples, ids))
 
     @classmethod
     def from_dict(cls, views: ViewsLike, **keywords: Any) -> MultiView:
@@ -342,8 +344,7 @@ class MultiView:
                 f"{type(mdata).__name__}. For a dictionary of matrices use MultiView.from_dict."
             )
         ids = pd.Index(mdata.obs_names)
-        matrices: dict[str, Any] = {}
-        names, info, present = {}, {}, {}
+        views = []
         for name, part in mdata.mod.items():
             obs = pd.Index(part.obs_names)
             if part.X is None:
@@ -357,18 +358,11 @@ class MultiView:
                     f"View {name!r}: expected unique observation names, but {twice[:5]} occur "
                     "more than once. Call .obs_names_make_unique() or drop the repeats."
                 )
-            source = as_source(part.X, name)
-            row_map = obs.get_indexer(ids)
-            if not np.array_equal(row_map, np.arange(source.shape[0])):
-                source = SubsetSource(source, row_map)
-                present[name] = row_map >= 0
-            matrices[name] = source
-            names[name] = np.asarray(part.var_names, dtype=str)
-            if part.var.shape[1]:
-                info[name] = part.var
-        return cls(
-            matrices, sample_ids=ids, feature_names=names, feature_info=info, present=present
-        )
+            names = np.asarray(part.var_names, dtype=str)
+            info = part.var if part.var.shape[1] else None
+            view = View(name, as_source(part.X, name), names, info)
+            views.append(view.reindex(obs.get_indexer(ids)))
+        return cls.from_views(views, ids)
 
     def to_frame(self) -> pd.DataFrame:
         """Return all cells as one DataFrame with columns (view, feature) and NaN for missing.

@@ -252,6 +252,11 @@ class SubsetSource(Source):
         )
         self.dtype = base.dtype
 
+    def simplified(self) -> Source:
+        """Return the other source where all of its rows and columns are chosen, in order."""
+        same = self.rows is None or np.array_equal(self.rows, np.arange(self.base.shape[0]))
+        return self.base if same and self.columns is None else self
+
     @property
     def in_memory(self) -> bool:
         """Whether the cells of the other source are in memory."""

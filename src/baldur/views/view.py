@@ -181,6 +181,10 @@ class View:
             present = known
         return replace(self, source=SubsetSource(self.source, rows), declared_present=present)
 
+    def reindex(self, at: np.ndarray) -> View:
+        """Return `take_rows`, or the matrix itself where it has just these rows in this order."""
+        return replace(self.take_rows(at), source=SubsetSource(self.source, at).simplified())
+
     def take_columns(self, index: np.ndarray) -> View:
         """Return the view of some features, not copied."""
         info = self.feature_info
