@@ -20,7 +20,7 @@ from baldur.inference.dense_members import (
     over_scales,
     parabola,
 )
-from baldur.inference.predictive import mixture
+from baldur.inference.stacking import mixture
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from inference.problems import (

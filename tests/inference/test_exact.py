@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit
 
 from baldur.inference.dense_members import fit_pooled
-from baldur.inference.predictive import mixture
+from baldur.inference.stacking import mixture
 from baldur.model.likelihood import LogisticLikelihood, logistic_rates
 from baldur.model.posterior import with_ones
 from inference import exact_sampler as exact
@@ -47,7 +47,7 @@ def pooled_member(X, t, X_new):
     shares = member.weights[..., None]
     mean, var = (part[0, 0] for part in mixture(*map(np.stack, zip(*weights, strict=True)), shares))
     pairs = zip(member.weights[:, 0, 0], moments, strict=True)
-    p = sum(w * logistic_rates(m[0, 0], v[0, 0]).rate for w, (m, v) in pairs)
+    p = sum(w * logistic_rates(m[0, 0], v[0, 0])[0] for w, (m, v) in pairs)
     return mean, np.sqrt(var), p
 
 

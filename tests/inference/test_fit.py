@@ -28,11 +28,11 @@ from baldur.inference.ensemble import MEMBERS, SCREENED
 from baldur.inference.fit import FitResult, fit_default, score_path
 from baldur.inference.fit_context import FitContext
 from baldur.inference.inner_folds import Problem, folds_at_once, gather_data
-from baldur.inference.predictive import probabilities
 from baldur.inference.predictor import KernelGaussian, WeightGaussian
 from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking
 from baldur.inference.submodels import submodel_predictor, whole_view_predictor
+from baldur.model.likelihood import probabilities
 from baldur.preparation import CategoryEncoder
 from baldur.views import standardised_blocks as standardised
 from inference.problems import (

@@ -5,17 +5,16 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from baldur.inference.predictive import (
+from baldur.inference.stacking import mixture, pooled_weights
+from baldur.model.likelihood import (
     integrate_left_out,
-    mixture,
-    pooled_weights,
+    logistic_moments,
     probabilities,
     probability_interval,
     score_and_slopes,
     shrinkage,
     tails,
 )
-from baldur.model.likelihood import logistic_moments
 
 MEAN = np.array([[0.3, -1.0], [2.0, 0.1]])
 VAR = np.array([[0.5, 1.0], [0.2, 2.0]])
@@ -92,7 +91,7 @@ def test_what_is_left_out_is_averaged_over():
     for v in (0.0, 0.5, 2.0, 6.0):
         left = np.array([v])
         mean, var = integrate_left_out(eta, np.ones_like(eta), left, "binary")
-        exact = logistic_moments(eta, np.full_like(eta, v)).rate
+        exact = logistic_moments(eta, np.full_like(eta, v))[0]
         np.testing.assert_allclose(expit(mean), exact, atol=0.02)
         np.testing.assert_allclose(mean, shrinkage(left) * eta)
         np.testing.assert_allclose(var, shrinkage(left) ** 2 * np.ones_like(eta))
@@ -165,7 +164,7 @@ def test_several_classes_have_the_quantiles_of_draws_of_their_shares():
 def test_rows_do_not_depend_on_each_other(monkeypatch):
     mean, var = random_moments(n=7, C=3)
     whole = probability_interval(mean, var, "multiclass", 0.9)
-    monkeypatch.setattr("baldur.inference.predictive.CHUNK", 1)
+    monkeypatch.setattr("baldur.model.likelihood.DRAWN", 1)
     for got, want in zip(probability_interval(mean, var, "multiclass", 0.9), whole, strict=True):
         np.testing.assert_array_equal(got, want)
     one = probability_interval(mean[3:4], var[3:4], "multiclass", 0.9)

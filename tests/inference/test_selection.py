@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 from baldur.estimators.summary import against_base_rate
 from baldur.inference.ensemble import fit_ensemble
 from baldur.inference.inner_folds import Problem
-from baldur.inference.predictive import integrate_left_out, score_and_slopes
 from baldur.inference.selection import (
     A_LITTLE,
     CONFIDENT,
@@ -24,6 +23,7 @@ from baldur.inference.selection import (
     select_smallest,
 )
 from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.likelihood import integrate_left_out, score_and_slopes
 from baldur.model.posterior import INTERCEPT_VAR
 from inference.problems import on_all_rows
 from model.problems import as_view

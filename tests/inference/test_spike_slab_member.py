@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 from baldur.inference import spike_slab_member
 from baldur.inference.dense_members import PREDICTOR_SD
 from baldur.inference.spike_slab_member import (
+    NONLOCAL,
     PRIOR_IN,
     PRIOR_OUT,
     SLAB_COUNT,
@@ -15,9 +16,8 @@ from baldur.inference.spike_slab_member import (
 )
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR
-from baldur.model.spike_slab import NONLOCAL
 from inference.problems import KINDS, gathered, in_views, make_problem, plain_problem, unequal_folds
-from model.test_spike_slab import exact_slab_moments
+from inference.test_spike_slab import exact_slab_moments
 
 
 def fit(X, likelihood, owner=None, n_features=None, wide=False, **options):

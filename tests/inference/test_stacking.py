@@ -10,16 +10,17 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import softmax
 
 from baldur.inference import stacking as stacking_module
-from baldur.inference.predictive import calibrated_moments, score_and_slopes
 from baldur.inference.stacking import (
     SLOPE_SD,
     HeldOut,
     Objective,
     Stacking,
     attenuation,
+    calibrated_moments,
     fit_stacking,
     shares_of,
 )
+from baldur.model.likelihood import score_and_slopes
 
 TASKS = ["binary", "multiclass", "multilabel", "regression"]
 OUTPUTS = {"binary": 1, "multiclass": 3, "multilabel": 2, "regression": 2}

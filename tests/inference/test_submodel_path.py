@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from baldur.inference import path_search
 from baldur.inference.ensemble import MEMBERS, fit_ensemble, over_candidates, view_moments
 from baldur.inference.path_search import COLLINEAR, correlation_noise, search
-from baldur.inference.predictive import mixture
-from baldur.inference.stacking import Stacking
+from baldur.inference.stacking import Stacking, mixture
 from baldur.inference.submodel_path import (
     make_path,
     path_moments,
@@ -143,7 +142,7 @@ def literal_fold(data, batch, ensemble, f, task):
     eta, var = mixture(ensemble.mean[:, f, :, :n], ensemble.var[:, f, :, :n], first[..., None])
     H = data.weight[:, train].copy()
     if task != "regression":
-        p = logistic_rates(eta, var).rate
+        p = logistic_rates(eta, var)[0]
         H = H * np.maximum(p * (1 - p), 1e-4)
     w = sum(first[j][:, None] * mean[:, 1:] for j, (mean, _) in found.items())
     return train, H, eta, w, found

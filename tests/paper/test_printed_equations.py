@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from baldur.model.spike_slab import VAGUE
 from baldur.paper.bound import bound
 from baldur.paper.run import run_meanfield
-from baldur.paper.state import GammaPosterior
+from baldur.paper.state import VAGUE, GammaPosterior
 from baldur.paper.updates import MODEL_UPDATES
 from paper.meanfield.problems import cells, make_problem, predict, prepared, random_state
 

@@ -40,8 +40,8 @@ from baldur.estimators.summary import (
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
 from baldur.inference.fit import FitResult
 from baldur.inference.inner_folds import Problem
-from baldur.inference.predictive import Task
 from baldur.inference.selection import CONFIDENT
+from baldur.model.likelihood import Task
 from baldur.preparation import preparation_for
 from baldur.views.container import MultiView
 from baldur.views.estimator_input import input_columns, open_views

@@ -16,7 +16,7 @@ from baldur.core.types import Array
 from baldur.estimators.base import BaldurBase, check_answer, check_level
 from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
-from baldur.inference.predictive import probabilities, probability_interval
+from baldur.model.likelihood import probabilities, probability_interval
 from baldur.views.prepared_view import PreparedView
 from baldur.views.validate import positive_weights, some, validate_labels, without_mask
 

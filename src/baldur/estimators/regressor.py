@@ -15,7 +15,7 @@ from baldur.core.types import Array, Mask
 from baldur.estimators.base import BaldurBase, check_answer, check_level
 from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
-from baldur.inference.predictive import Task, tails
+from baldur.model.likelihood import Task, tails
 from baldur.preparation.column_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.views.validate import without_mask
 

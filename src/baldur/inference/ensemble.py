@@ -25,11 +25,10 @@ from baldur.inference.dense_members import (
 )
 from baldur.inference.design import ColumnDesign, Design
 from baldur.inference.inner_folds import FoldBatch
-from baldur.inference.predictive import calibrated_moments, mixture, shrinkage
 from baldur.inference.spike_slab_member import fit_spike_slab
-from baldur.inference.stacking import Stacking
+from baldur.inference.stacking import Stacking, calibrated_moments, mixture
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, residual
+from baldur.model.likelihood import Likelihood, residual, shrinkage
 from baldur.model.posterior import FeaturePosterior, leading_squares
 
 SCREENED = MappingProxyType({"screened_10": 10, "screened_30": 30, "screened_100": 100})

@@ -22,7 +22,6 @@ from baldur.inference.ensemble import (
     view_moments,
 )
 from baldur.inference.inner_folds import EnsembleData, Fold, FoldBatch, Problem, folds_at_once
-from baldur.inference.predictive import Task
 from baldur.inference.selection import (
     CONFIDENT,
     INTERVAL,
@@ -35,6 +34,7 @@ from baldur.inference.selection import (
 )
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
 from baldur.inference.submodel_path import Entering, SubmodelPath, make_path
+from baldur.model.likelihood import Task
 
 Watcher = Callable[[dict[str, Any]], None]
 

@@ -20,8 +20,7 @@ from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.exceptions import InputError
 from baldur.inference.design import ColumnDesign, GramDesign, gather
 from baldur.inference.path_search import EntryCosts
-from baldur.inference.predictive import Task
-from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, residual
+from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, Task, residual
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
 from baldur.views.prepared_view import PreparedView
 

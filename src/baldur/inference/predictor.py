@@ -44,7 +44,7 @@ from baldur.core.state import (
 )
 from baldur.core.types import Array, Index
 from baldur.inference.design import gather, predict_rows
-from baldur.inference.predictive import calibrated_moments, mixture, pooled_weights
+from baldur.inference.stacking import calibrated_moments, mixture, pooled_weights
 from baldur.model.posterior import SamplePosterior, with_ones
 from baldur.views.prepared_view import PreparedView
 

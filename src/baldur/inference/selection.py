@@ -28,8 +28,8 @@ import numpy as np
 from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble import Ensemble
-from baldur.inference.predictive import Task, integrate_left_out, score_and_slopes, shrinkage
 from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.likelihood import Task, integrate_left_out, score_and_slopes, shrinkage
 from baldur.model.posterior import triangle_squares
 
 CONFIDENT = 1.645

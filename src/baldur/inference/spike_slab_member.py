@@ -1,4 +1,35 @@
-"""Fixed point of the spike-and-slab prior on candidate columns, for all folds at once."""
+"""The spike-and-slab prior: each feature is included or not, and the data say how many are.
+
+    w_cd = 0 with probability 1 - pi_m (for all outputs c at once), and otherwise
+    w_cd ~ N(+mu, (1 - f) sigma_cm^2) or N(-mu, (1 - f) sigma_cm^2), each with probability 1/2,
+           mu^2 = f sigma_cm^2
+
+so that sigma_cm^2 is the variance of the weights of included features. In the terms of the model,
+1/delta is sigma^2 and gamma_d is finite (slab) or infinite (spike). It is the end of the family of
+priors in which features are selected rather than shrunk, and through pi_m, learned per view, it
+reaches from an empty view to a dense one.
+
+f = 0 is the usual normal slab, under which an included feature most probably has a weight near
+0, so features of small weight are hardly distinguished from excluded ones. With f > 0 the slab is
+*non-local* (Johnson and Rossell, 2010): being in means having an effect.
+
+q(w_c) stays jointly Gaussian, with prior variances s_cd that summarise the spike and slab. From the
+leave-one-out (cavity) mean m and variance V of a weight, under prior variance s,
+
+    1/V = S/(1 - s S),   m/V = x^T alpha/(1 - s S),      S = x^T C^-1 x
+    ln odds of inclusion = ln(pi/(1 - pi)) + sum_c ln [ p(m | in) / N(m; 0, V) ]
+    p(m | in) = ( N(m; mu, V + (1 - f) sigma^2) + N(m; -mu, V + (1 - f) sigma^2) )/2
+    rho = posterior inclusion probability
+
+and s is one of two. The first gives the weight its posterior mean, m s/(V + s) = rho <w | in>.
+Alone it shrinks too much where many features share the signal: a feature with a small inclusion
+probability has next to no variance left, and so never gains probability. The second is the
+geometric mean of the first and of the expected prior variance rho sigma^2, which alone shrinks
+too little. Each of the two is a member of the ensemble.
+
+`fit_spike_slab` iterates these to their fixed point on the candidate columns, for all folds at
+once. Arrays are (F, C, L): folds by outputs by candidate features.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +38,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.dense_members import (
@@ -21,15 +53,14 @@ from baldur.inference.design import ColumnDesign
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import Likelihood
 from baldur.model.posterior import weighted_gram
-from baldur.model.spike_slab import (
-    NONLOCAL,
-    cavity,
-    inclusion_probability,
-    mean_matched_variance,
-    slab_moments,
-    wider_variance,
-)
 
+MIN_RHO = 1e-10
+"""Floor of an inclusion probability, so that its logarithm and its variance stay finite."""
+NONLOCAL = 0.844
+"""f with which two normal lobes have the mean absolute value and the variance of the product-moment
+prior, w^2 N(w; 0, t): (E|w|)^2/E[w^2] = 8/(3 pi)."""
+MAX_KEPT, MAX_RATIO = 0.999, 20.0
+"""Limits of s/(V + s), and of s over the variance of the weights of included features."""
 PRIOR_IN, PRIOR_OUT = 1.0, 1.0
 """Beta prior of each pi_m: uniform."""
 SLAB_COUNT = 1.0
@@ -58,6 +89,60 @@ MANY_COLUMNS, LEFT_OUT = 256, 0.25
 """Where the feature solver is used, all columns are active up to so many: a posterior then costs
 less than choosing among them. With more, columns are left out of which the data determine less than
 `LEFT_OUT` of one weight in all."""
+
+
+def cavity(s: Array, projected: Array, S: Array) -> tuple[Array, Array]:
+    """Return the leave-one-out mean m and variance V of each weight, each (F, C, L).
+
+    From the prior variances s, x^T alpha (`projected`) and x^T C^-1 x (`S`).
+    """
+    left = np.maximum(1.0 - s * S, 1e-10)
+    S = np.maximum(S, 1e-8)  # a constant column says nothing: cavity variance 1e8
+    return projected / S, left / S
+
+
+def slab_moments(
+    mean: Array, V: Array, slab: Array, lobes: float = NONLOCAL
+) -> tuple[Array, Array, Array]:
+    """Return ln p(m | in)/p(m | out), <w | in> and <w^2 | in>, each (F, C, L).
+
+    From the cavity and the slab variances, each (F, C, L). `lobes` is f: 0 for a normal slab around
+    zero, `NONLOCAL` for two lobes away from it.
+    """
+    mu, spread = np.sqrt(lobes * slab), (1.0 - lobes) * slab
+    m = np.abs(mean)
+    wide = V + spread
+    # By symmetry, with |m| the lobe on the same side comes first.
+    near, far = -0.5 * (m - mu) ** 2 / wide, -0.5 * (m + mu) ** 2 / wide
+    ratio = np.exp(far - near)
+    log_ratio = near + np.log1p(ratio) - np.log(2.0)
+    log_ratio += 0.5 * (m**2 / V + np.log(V / wide))
+    same = 1.0 / (1.0 + ratio)
+    shrunk, shift = m * spread / wide, mu * V / wide
+    mean_in = np.copysign(shrunk + (2.0 * same - 1.0) * shift, mean)
+    second = same * (shrunk + shift) ** 2 + (1.0 - same) * (shrunk - shift) ** 2
+    return log_ratio, mean_in, second + V * spread / wide
+
+
+def inclusion_probability(log_ratio: Array, prior_log_odds: Array) -> Array:
+    """Return rho (F, L) from ln p(m | in)/p(m | out) (F, C, L) and prior log odds (F, L)."""
+    return np.maximum(expit(prior_log_odds + log_ratio.sum(axis=-2)), MIN_RHO)
+
+
+def mean_matched_variance(rho: Array, mean_in: Array, mean: Array, V: Array, slab: Array) -> Array:
+    """Return the prior variances s (F, C, L) that give each weight the mean rho <w | in>."""
+    if slab.shape[-2] < mean.shape[-2]:  # outputs share one variance: the best for all means
+        squares = (mean**2).sum(axis=-2, keepdims=True)
+        ratio = (mean * mean_in).sum(axis=-2, keepdims=True) / np.maximum(squares, 1e-24)
+    else:
+        ratio = mean_in / np.where(np.abs(mean) < 1e-12, 1e-12, mean)
+    kept = np.clip(rho[..., None, :] * ratio, 0.0, MAX_KEPT)
+    return np.minimum(V * kept / (1.0 - kept), MAX_RATIO * slab)
+
+
+def wider_variance(matched: Array, rho: Array, slab: Array) -> Array:
+    """Return the geometric mean of the mean-matched variance and rho sigma^2, (F, C, L)."""
+    return np.sqrt(matched * rho[..., None, :] * slab)
 
 
 @dataclass
@@ -318,15 +403,16 @@ def _update(
     odds = _by_owner(np.log(pi / (1.0 - pi)), owner)
     padded = np.concatenate([state.learned.slab, np.ones((*s.shape[:2], 1))], axis=2)
     slab = np.take_along_axis(padded, np.broadcast_to(owner[:, None, :], s.shape), axis=2)
-    cav = cavity(prior, projected, S)
-    found = slab_moments(cav, slab, NONLOCAL)
-    rho = inclusion_probability(found, odds)
-    target = (wider_variance if wide else mean_matched_variance)(rho, found, cav, slab)
+    mean, V = cavity(prior, projected, S)
+    log_ratio, mean_in, second = slab_moments(mean, V, slab)
+    rho = inclusion_probability(log_ratio, odds)
+    target = mean_matched_variance(rho, mean_in, mean, V, slab)
+    if wide:
+        target = wider_variance(target, rho, slab)
     with np.errstate(divide="ignore", invalid="ignore"):
         now = np.log(np.maximum(target, 1e-14) / s)
     now = np.where(s > 0, now, 0.0)
     length = np.clip(length * np.where(now * step >= 0, LONGER, SHORTER), *LENGTHS)
-    second = found.second
     if s.shape[1] < second.shape[1]:  # outputs share prior variances
         second = second.mean(axis=1, keepdims=True)
     keep = (used > 0) & (owner < M)

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import softmax
 
 from baldur.core.types import Array, IntArray
-from baldur.inference.predictive import Task, score_and_slopes, shrinkage
+from baldur.model.likelihood import Task, score_and_slopes, shrinkage
 
 PRIOR_COUNT = 2.0
 """Rows' worth of prior spread evenly over the members: Dirichlet(1 + 2/K)."""
@@ -59,6 +59,49 @@ class Stacking:
     def member_weights(self) -> Array:
         """Weight of each member's linear predictor, slope times share, (F, K)."""
         return self.slope[:, None] * self.shares
+
+
+def mixture(means: Array, variances: Array, weights: Array) -> tuple[Array, Array]:
+    """Return mean and variance of a mixture over the first axis; weights broadcast."""
+    mean = (weights * means).sum(axis=0)
+    return mean, (weights * (variances + (means - mean) ** 2)).sum(axis=0)
+
+
+def calibrated_moments(
+    mean: Array, var: Array, base: Array, slope: Array, slope_var: Array
+) -> tuple[Array, Array]:
+    """Return mean and variance after the calibration slope.
+
+    Moments are those of the pooled members, `base` is the base logit, slope_var the variance of
+    the ln slope; all of them broadcast.
+    """
+    away = slope * (mean - base)
+    return base + away, var + slope_var * away**2
+
+
+def pooled_weights(
+    means: Array,
+    covs: Array,
+    weights: Array,
+    base: Array,
+    slope: Array,
+    slope_var: Array,
+) -> tuple[Array, Array]:
+    """Return the stacked Gaussian over weights: mean (..., k) and covariance (..., k, k).
+
+    From means (J, ..., k), covariances (J, ..., k, k), how much each counts (J, ...), and the
+    weights `base` (..., k) of a model that knows the base rate alone. Covariances may be averaged
+    already, (1, ..., k, k). The calibration slope and the variance of its logarithm broadcast with
+    (...).
+    """
+    w = weights[..., None]
+    mean = (w * means).sum(axis=0)
+    away = means - mean
+    cov = covs[0].copy() if len(covs) < len(weights) else (w[..., None] * covs).sum(axis=0)
+    cov += np.einsum("j...,j...k,j...l->...kl", weights, away, away)
+    sloped = slope[..., None] * (mean - base)
+    cov += slope_var[..., None, None] * sloped[..., :, None] * sloped[..., None, :]
+    return base + sloped, cov
 
 
 @dataclass

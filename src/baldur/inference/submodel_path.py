@@ -38,10 +38,9 @@ from baldur.inference.ensemble import (
 )
 from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.path_search import Basis, search
-from baldur.inference.predictive import Task, mixture, pooled_weights
-from baldur.inference.stacking import Stacking
+from baldur.inference.stacking import Stacking, mixture, pooled_weights
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import logistic_rates
+from baldur.model.likelihood import Task, logistic_rates
 from baldur.model.posterior import FeaturePosterior, with_ones
 
 SIZES = (
@@ -116,7 +115,7 @@ def make_path(
     likelihood = batch.likelihood()
     H = likelihood.weight.copy()
     if task != "regression":
-        p = logistic_rates(eta, spread).rate
+        p, _, _ = logistic_rates(eta, spread)
         H *= np.maximum(p * (1.0 - p), 1e-4)
     basis = search(
         X,

@@ -16,7 +16,6 @@ from baldur.inference.ensemble import (
 )
 from baldur.inference.fit_context import FitContext
 from baldur.inference.inner_folds import FoldBatch, with_their_groups
-from baldur.inference.predictive import shrinkage
 from baldur.inference.predictor import (
     Calibration,
     KernelGaussian,
@@ -42,6 +41,7 @@ from baldur.inference.submodel_path import (
     with_columns,
 )
 from baldur.inference.weight_posterior import WeightPosterior
+from baldur.model.likelihood import shrinkage
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
 
 MOST_PAYMENTS = 40

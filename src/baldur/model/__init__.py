@@ -1,15 +1,13 @@
-"""The equations: likelihoods, priors, quadrature and the Gaussian posterior of the weights.
+"""The equations: likelihoods, predictions and the Gaussian posterior of the weights.
 
 In come arrays: columns or Gram matrices of views, outcomes, sites and prior precisions, most of
 them for several fits at once. Out go arrays and small dataclasses: expectations, posterior moments
 and terms of the lower bound. Nothing iterates until convergence here; that is the task of
 `baldur.inference` and `baldur.paper`.
 
-- `likelihood`: logistic likelihood of labels and Gaussian likelihood of continuous outcomes.
-- `quadrature`: expectations of logistic functions under a Gaussian.
+- `likelihood`: logistic likelihood of labels and Gaussian likelihood of continuous outcomes, and
+  the probabilities, intervals and densities that follow from a Gaussian linear predictor.
 - `posterior`: Gaussian posteriors of the weights, by a solver over samples and one over features.
-- `spike_slab`: the spike-and-slab prior; `gamma_prior`: Gamma priors of precisions.
-- `loadings`: loadings of outputs on latent factors.
 
 It may import `types`, and no other part of the package.
 """

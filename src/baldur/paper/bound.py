@@ -28,11 +28,12 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from baldur.core.types import Array, IntArray
-from baldur.model.spike_slab import VAGUE, GammaPrior
 from baldur.paper.state import (
     INTERCEPT_PRECISION,
+    VAGUE,
     Data,
     GammaPosterior,
+    GammaPrior,
     State,
     ViewState,
     dropped_delta,

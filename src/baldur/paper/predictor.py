@@ -25,7 +25,6 @@ from baldur.core.state import (
 )
 from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.inference.predictor import WeightGaussian, mean_squares
-from baldur.model.likelihood import Loadings
 from baldur.paper.state import Data, State
 from baldur.paper.weights import apply, quadratic, weight_moments
 from baldur.views.prepared_view import PreparedView
@@ -246,12 +245,13 @@ class MeanFieldPredictor:
     # They need a factor, so a posterior without one is given a factor of weight zero.
 
     @property
-    def loadings(self) -> Loadings:
-        """q(V) and q(b) of the factors of `joint`."""
+    def loadings(self) -> dict[str, Array]:
+        """Moments of q(V), (C, K) and (C, K, K), and of q(b), (C,), of the factors of `joint`."""
         result, (C, K) = self.result, self.V.shape
         V, V_cov = np.zeros((C, max(K, 1))), np.zeros((C, max(K, 1), max(K, 1)))
         V[:, :K], V_cov[:, :K, :K] = self.V, result.V_cov
-        return Loadings(V, V_cov, np.asarray(result.b), np.full(C, float(result.b_var)))
+        b, b_var = np.asarray(result.b), np.full(C, float(result.b_var))
+        return {"V": V, "V_cov": V_cov, "b": b, "b_var": b_var}
 
     @property
     def joint_missing_variance(self) -> Array:

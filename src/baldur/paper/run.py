@@ -22,7 +22,6 @@ import numpy as np
 
 from baldur.core.types import Array, IntArray, Mask
 from baldur.exceptions import InputError
-from baldur.model.spike_slab import VAGUE, GammaPrior
 from baldur.paper.bound import (
     PRUNERS,
     SCREENED_SHAPE,
@@ -32,8 +31,10 @@ from baldur.paper.bound import (
 )
 from baldur.paper.predictor import MeanFieldResult, collect
 from baldur.paper.state import (
+    VAGUE,
     Data,
     GammaPosterior,
+    GammaPrior,
     State,
     ViewState,
     group_norms,

@@ -10,13 +10,12 @@ and every precision has a Gamma posterior with one shape for the whole vector an
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma
 
 from baldur.core.types import Array, IntArray, Mask
-from baldur.model.spike_slab import VAGUE, GammaPrior
 from baldur.paper.weights import SelectedColumns, Weights
 
 INTERCEPT_PRECISION = 1e-4
@@ -51,6 +50,16 @@ class GammaPosterior:
         if np.isinf(self.shape):
             return np.zeros_like(self.rate)
         return digamma(self.shape) - np.log(self.rate)
+
+
+class GammaPrior(NamedTuple):
+    """Shape and rate of a Gamma prior."""
+
+    shape: float
+    rate: float
+
+
+VAGUE = GammaPrior(1e-6, 1e-6)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from baldur.core.types import Array, IntArray, Mask
-from baldur.model.spike_slab import VAGUE
 from baldur.paper.state import (
     INTERCEPT_PRECISION,
+    VAGUE,
     Data,
     GammaPosterior,
     State,

@@ -9,7 +9,7 @@ import numpy as np
 
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
-from baldur.model.likelihood import Loadings, probit_mixture
+from baldur.model.likelihood import probit_mixture
 from baldur.preparation import Preparation, SiteHarmoniser
 from baldur.preparation.covariates import Covariates
 
@@ -29,6 +29,7 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
     index, _ = predictor.count_joint()
     missing_variance = predictor.joint_missing_variance
     _check_size(missing_variance.shape[1], sum(map(len, index)))
+    loadings = predictor.loadings
     joint = predictor.joint()
     input_columns = preparation.columns_
     task = getattr(model, "_task", "regression")
@@ -66,7 +67,7 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
         "cov": joint.cov[0].tolist(),
         "missing_variance": missing_variance.tolist(),
         # Turn factors into outputs; None where factor k is output k.
-        "loadings": _loadings(predictor.loadings),
+        "loadings": loadings and {name: part.tolist() for name, part in loadings.items()},
         "noise_variance": predictor.noise.tolist(),
     }
     if task == "regression":
@@ -84,14 +85,6 @@ def _check_size(n_factors: int, n_features: int) -> None:
             f"{numbers:,} entries, more than {MAX_NUMBERS:,}. Save the model and load it with "
             "baldur, or fit one of fewer features (a larger margin)."
         )
-
-
-def _loadings(q: Loadings | None) -> dict[str, Any] | None:
-    if q is None:
-        return None
-    b_var = np.broadcast_to(q.b_var, q.b.shape)
-    parts = {"V": q.V, "V_cov": q.V_cov, "b": q.b, "b_var": b_var}
-    return {name: part.tolist() for name, part in parts.items()}
 
 
 def _harmoniser(preparation: Preparation) -> SiteHarmoniser | None:

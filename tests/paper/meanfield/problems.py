@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from baldur.model.spike_slab import VAGUE
 from baldur.paper import updates
 from baldur.paper.run import initial_state, prepare_data
-from baldur.paper.state import GammaPosterior
+from baldur.paper.state import VAGUE, GammaPosterior
 from baldur.paper.weights import SelectedColumns, update_weights
 from baldur.views.prepared_view import PreparedView
 from baldur.views.standardised_blocks import StandardisedArray

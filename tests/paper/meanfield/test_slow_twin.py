@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from baldur.model.spike_slab import VAGUE
 from baldur.paper import weights as primal
 from baldur.paper.bound import bound_terms
-from baldur.paper.state import INTERCEPT_PRECISION
+from baldur.paper.state import INTERCEPT_PRECISION, VAGUE
 from baldur.paper.weights import (
     choose_relevance_vectors,
     spectrum_dual,
