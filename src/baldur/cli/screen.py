@@ -166,31 +166,27 @@ class Screen:
         pooled = f"{metric}_pooled"
         if self.quiet or "metric" not in differences or pooled not in table:
             return
-        models, some = results.record["models"], results.record["view_sets"]
-        whole = [model for model in models if model not in some] or models
-        ranked = table[(table["failure"] == "") & table["model"].isin(whole)]
-        ranked = ranked.dropna(subset=[pooled])
+        whole = results.with_all_views or results.finished
+        scores = table[table["model"].isin(whole)].set_index("model")[pooled].dropna()
         pairs = differences[differences["metric"] == metric]
         pairs = pairs[pairs["model_a"].isin(whole) & pairs["model_b"].isin(whole)]
-        if not len(ranked) or not len(pairs):
+        if not len(scores) or not len(pairs):
             return
-        ascending = not METRICS[metric].greater_is_better
-        best = ranked.sort_values(pooled, ascending=ascending, kind="stable")["model"].iloc[0]
-        comparisons = results.table("comparisons").set_index(["model_a", "model_b"])
-        tests = comparisons["p_holm"].to_dict()
+        best = scores.idxmax() if METRICS[metric].greater_is_better else scores.idxmin()
+        tests = results.table("comparisons")[["model_a", "model_b", "p_holm"]]
+        pairs = pairs.merge(tests, how="left", on=["model_a", "model_b"])
         self.say(
             f"{what} of {best} minus that of the others, on the same people, with "
             "95 % intervals (p of the corrected t-test over folds, Holm):"
         )
         for row in pairs.to_dict("records"):
-            a, b = row["model_a"], row["model_b"]
-            if best not in (a, b):
+            if row["model_a"] == best:
+                other, ends = row["model_b"], (row["difference"], row["low"], row["high"])
+            elif row["model_b"] == best:
+                other, ends = row["model_a"], (-row["difference"], -row["high"], -row["low"])
+            else:
                 continue
-            ends = [row["difference"], row["low"], row["high"]]
-            if a != best:
-                a, b, ends = b, a, [-ends[0], -ends[2], -ends[1]]
-            p = tests.get((row["model_a"], row["model_b"]), float("nan"))
-            self.say(f"  {b}: {_interval(*ends, digits=3, sign=True)}{_p(p)}")
+            self.say(f"  {other}: {_interval(*ends, digits=3, sign=True)}{_p(row['p_holm'])}")
         for row in results.table("permutation").to_dict("records"):
             self.say(f"  {row['model']}: permutation{_p(row['p']).removeprefix(',')}")
 
@@ -232,17 +228,14 @@ def screen_table(results: Results, width: int | None = None) -> list[Any]:
     heads, cells, _ = table_cells(table, metrics, "screen")
     sizes = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]
     pieces: list[list[int]] = [[0]]
-    used = sizes[0]
     for j in range(1, len(heads)):
-        if width is not None and used + 2 + sizes[j] > width and len(pieces[-1]) > 1:
+        used = sum(2 + sizes[k] for k in pieces[-1]) + sizes[j]
+        if width is not None and used > width and len(pieces[-1]) > 1:
             pieces.append([0])
-            used = sizes[0]
         pieces[-1].append(j)
-        used += 2 + sizes[j]
     parts: list[Any] = []
-    for i, piece in enumerate(pieces):
-        if i:
-            parts.append(Text(""))
+    for piece in pieces:
+        parts += [Text("")] if parts else []
         parts += [
             _line([row[j] for j in piece], [sizes[j] for j in piece]) for row in [heads, *cells]
         ]
