@@ -102,4 +102,4 @@ def test_public_names_are_documented():
 def test_the_search_finds_the_public_names():
     paths = {path for path, _ in public_names()}
     assert "baldur.datasets.multiview.make_multiview" in paths
-    assert "baldur.datasets.simulation.Truth.weights" in paths
+    assert "baldur.views.container.MultiView.view" in paths

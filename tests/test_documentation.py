@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from baldur.cli.app import app
-from baldur.study import study_schema
+from baldur.study.config import study_schema
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

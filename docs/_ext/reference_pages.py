@@ -107,7 +107,7 @@ def _default(param):
 
 def study_file():
     """Return the page of the study file."""
-    from baldur.study import study_schema
+    from baldur.study.config import study_schema
     from baldur.study.toml_file import template
 
     schema = study_schema()

@@ -20,9 +20,11 @@ from baldur.cli import app
 from baldur.cli.screen import Screen, _interval, _p
 from baldur.core.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.datasets import make_multiview
-from baldur.evaluation import Progress, nested_cv
+from baldur.evaluation import nested_cv
 from baldur.evaluation.results import Results
-from baldur.study import load_study, study_schema
+from baldur.evaluation.run import Progress
+from baldur.study import load_study
+from baldur.study.config import study_schema
 from baldur.study.results_folder import write_results
 from baldur.study.toml_file import template
 from cli.conftest import fitting

@@ -8,12 +8,12 @@ import pytest
 from baldur import BaldurClassifier
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
-from baldur.evaluation import Progress
 from baldur.evaluation.design import open_comparison
 from baldur.evaluation.job_store import Outcome
 from baldur.evaluation.jobs import Job, Task
 from baldur.evaluation.models import Model
 from baldur.evaluation.preview import _at_width, _relative_cost, preview
+from baldur.evaluation.run import Progress
 from baldur.evaluation.splits import Fold
 
 RIDGE = type(BASELINES["Ridge logistic"].make())

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from baldur.core.escape import csv_text
 from baldur.core.limits import ReadLimits
 from baldur.exceptions import InputError
-from baldur.io import read_table, read_text_table
+from baldur.io import read_table
 from baldur.io.delimited import read_delimited
+from baldur.io.tables import read_text_table
 from baldur.views.encode import encode_frame
 
 numbers = st.one_of(

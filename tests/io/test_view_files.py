@@ -10,8 +10,16 @@ from sklearn.pipeline import make_pipeline
 
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
-from baldur.io import align, read_view
-from baldur.io.view_sections import READERS, MudataView, NiftiView, PlinkView, TableView, view_steps
+from baldur.io import align
+from baldur.io.view_sections import (
+    READERS,
+    MudataView,
+    NiftiView,
+    PlinkView,
+    TableView,
+    read_view,
+    view_steps,
+)
 from baldur.preparation.categories import CategoryEncoder
 from baldur.preparation.steps import VariantFilter, VoxelMask
 

@@ -13,8 +13,9 @@ from baldur.evaluation.metric_table import recompute_table
 from baldur.evaluation.results import Results
 from baldur.exceptions import StudyError
 from baldur.report.pages import make_page
-from baldur.study import evaluate_study, load_study, study_schema
+from baldur.study import evaluate_study, load_study
 from baldur.study.comparison import make_models
+from baldur.study.config import study_schema
 from baldur.study.data import read_study
 from baldur.views import MultiView
 from study.conftest import make_parts, make_tables, write_study

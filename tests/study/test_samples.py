@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from baldur.exceptions import InputError, StudyError
-from baldur.io import read_text_table
+from baldur.io.tables import read_text_table
 from baldur.study import load_study
 from baldur.study.data import read_study
 from baldur.study.samples import find_label

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from baldur import MultiView
-from baldur.views import as_multiview
+from baldur.views.estimator_input import as_multiview
 
 X = np.arange(40.0).reshape(5, 8)
 MASK = np.arange(8) >= 6

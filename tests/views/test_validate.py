@@ -6,7 +6,8 @@ import pytest
 
 from baldur import MultiView
 from baldur.exceptions import InputError
-from baldur.views import as_multiview, validate_labels
+from baldur.views.estimator_input import as_multiview
+from baldur.views.validate import validate_labels
 from views.backends import Lazy
 
 ONE = np.ones((4, 2))

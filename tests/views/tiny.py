@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from baldur.views import as_multiview
+from baldur.views.estimator_input import as_multiview
 
 
 class Tiny(ClassifierMixin, BaseEstimator):

@@ -16,7 +16,6 @@ predict nothing else (``make(classification=False)``).
 """
 
 from baldur.baselines.awdr import AWDRClassifier
-from baldur.baselines.base import BaselineEstimator
 from baldur.baselines.cpm_nets import CPMNetsClassifier
 from baldur.baselines.lasso_mksvm import LassoMkSVMClassifier
 from baldur.baselines.linear import (
@@ -26,17 +25,15 @@ from baldur.baselines.linear import (
 from baldur.baselines.mccd import MCCDClassifier
 from baldur.baselines.mv_pls import MVPLSClassifier, MVPLSRegressor
 from baldur.baselines.pb_mvboost import PBMVBoostClassifier
-from baldur.baselines.registry import BASELINES, Entry
+from baldur.baselines.registry import BASELINES
 from baldur.baselines.sgp_ard import SGPARDClassifier
 from baldur.baselines.stacking import StackingClassifier
 
 __all__ = [
     "BASELINES",
     "AWDRClassifier",
-    "BaselineEstimator",
     "CPMNetsClassifier",
     "ElasticNetLogisticClassifier",
-    "Entry",
     "L1SVMClassifier",
     "LassoMkSVMClassifier",
     "MCCDClassifier",

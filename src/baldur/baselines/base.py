@@ -65,30 +65,11 @@ class BaselineEstimator(BaseEstimator):
 
     The parameters of a baseline are the fields of its class. ``fit`` accepts a `MultiView`, or one
     matrix with ``views`` naming the columns of each view.
-    ``preparation_`` is learned from the training rows according to ``preparation`` and ``scale``.
+    ``preparation_`` is learned from the training rows according to ``preparation`` and ``scale``,
+    as in `BaldurClassifier`.
     Missing cells and missing views are replaced by the training mean, and ``block_scale`` divides
     each view by the square root of its prepared width. Fitted attributes refer to all columns of
     the input; all of them are selected unless the method selects.
-
-    Parameters
-    ----------
-    scale : {"clipped", "standard", "rank"}
-        How columns are scaled before the method sees them, as in `BaldurClassifier`.
-    preparation : Preparation or None
-        What is learned about the columns beyond scaling, as in `BaldurClassifier`.
-    views : dict or None
-        Columns of each view when ``X`` is one matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from baldur.baselines import BaselineEstimator, MVPLSClassifier
-    >>> X = np.random.default_rng(0).normal(size=(20, 5))
-    >>> model = MVPLSClassifier(views={"clinic": [0, 1], "scan": [2, 3, 4]})
-    >>> model.fit(X, X[:, 0] > 0).view_names_
-    ['clinic', 'scan']
-    >>> isinstance(model, BaselineEstimator), model.preparation_.scale
-    (True, 'clipped')
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}

@@ -62,7 +62,7 @@ def init(
 ) -> None:
     """Write a commented study file to fill in, and the JSON schema that editors use for it."""
     from baldur.core.atomic_io import write_atomically
-    from baldur.study import study_schema
+    from baldur.study.config import study_schema
     from baldur.study.toml_file import template
 
     schema_text = json.dumps(study_schema(), indent=1) + "\n"

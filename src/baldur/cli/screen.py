@@ -19,9 +19,9 @@ from baldur.exceptions import MissingExtraError
 if TYPE_CHECKING:
     # The numerics take a second to import, which commands that need none should not pay.
 
-    from baldur.evaluation import Progress as State
     from baldur.evaluation.results import Results
-    from baldur.study import StudyCheck
+    from baldur.evaluation.run import Progress as State
+    from baldur.study.check import StudyCheck
 
 _SECONDS_BETWEEN_LINES = 30.0
 

@@ -1,7 +1,7 @@
 """Simulated data with known truth.
 
 What comes in: sizes and a seed. What goes out: a Bunch with the data as a `MultiView`, the labels
-and a `Truth`. May import the views and what is below them.
+and the truth behind them. May import the views and what is below them.
 
 =====================  ==========================================================================
 `make_multiview`       Gaussian views of any width with chosen signal, correlation, missing cells
@@ -15,10 +15,8 @@ and a `Truth`. May import the views and what is below them.
 from baldur.datasets.adni import make_adni_like
 from baldur.datasets.biofind import make_biofind_like
 from baldur.datasets.multiview import make_multiview
-from baldur.datasets.simulation import Truth
 
 __all__ = [
-    "Truth",
     "make_adni_like",
     "make_biofind_like",
     "make_multiview",

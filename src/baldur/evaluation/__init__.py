@@ -2,8 +2,8 @@
 
 In: models, data and labels. `nested_cv` checks them and runs the comparison.
 Out: a `NestedResult`, from which all tables are computed with one bootstrap (for a label matrix it
-has one for each label, and their mean); or, from a predictions table of any model, an
-`Evaluation`.
+has one for each label, and their mean); or, from a predictions table of any model, the tables of
+`evaluate_predictions`.
 
 `design` has the options of a comparison and `splits` its folds; `run` makes and runs the `jobs`,
 whose results `job_store` holds; `selected_features` summarises what was selected, and `clinical`
@@ -24,12 +24,10 @@ from baldur.core.optional import lazy_names
 
 if TYPE_CHECKING:
     from baldur.evaluation.clinical import (
-        Evaluation,
         calibration_curves,
         calibration_measures,
         decision_curves,
         evaluate_predictions,
-        learning_curves,
         metric_differences,
         metric_intervals,
         net_benefit,
@@ -37,11 +35,9 @@ if TYPE_CHECKING:
         threshold_measures,
     )
     from baldur.evaluation.metrics import METRICS
-    from baldur.evaluation.models import Model, SideBySide, known_models, make_model
+    from baldur.evaluation.models import Model, SideBySide, make_model
     from baldur.evaluation.nested import added_value, learning_curve, nested_cv
     from baldur.evaluation.result import NestedResult
-    from baldur.evaluation.run import Progress
-    from baldur.evaluation.selected_features import Stability
     from baldur.evaluation.validation import batch_drift
     from baldur.evaluation.view_additions import AddedValue
 
@@ -50,16 +46,14 @@ __getattr__, __dir__ = lazy_names(
     {
         "view_additions": "AddedValue",
         "clinical": (
-            "Evaluation calibration_curves calibration_measures decision_curves "
-            "evaluate_predictions learning_curves metric_differences metric_intervals "
-            "net_benefit subgroup_measures threshold_measures"
+            "calibration_curves calibration_measures decision_curves evaluate_predictions "
+            "metric_differences metric_intervals net_benefit subgroup_measures "
+            "threshold_measures"
         ),
         "metrics": "METRICS",
-        "models": "Model SideBySide known_models make_model",
+        "models": "Model SideBySide make_model",
         "nested": "added_value learning_curve nested_cv",
         "result": "NestedResult",
-        "run": "Progress",
-        "selected_features": "Stability",
         "validation": "batch_drift",
     },
 )
@@ -67,21 +61,16 @@ __getattr__, __dir__ = lazy_names(
 __all__ = [
     "METRICS",
     "AddedValue",
-    "Evaluation",
     "Model",
     "NestedResult",
-    "Progress",
     "SideBySide",
-    "Stability",
     "added_value",
     "batch_drift",
     "calibration_curves",
     "calibration_measures",
     "decision_curves",
     "evaluate_predictions",
-    "known_models",
     "learning_curve",
-    "learning_curves",
     "make_model",
     "metric_differences",
     "metric_intervals",

@@ -18,7 +18,8 @@ from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.preparation.categories import feature_counts
 from baldur.preparation.covariates import sample_column
-from baldur.views import MultiView, as_multiview
+from baldur.views import MultiView
+from baldur.views.estimator_input import as_multiview
 from baldur.views.validate import match_labels, some
 
 _WORDS: Mapping[str, int] = {

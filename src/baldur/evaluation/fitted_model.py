@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from baldur.baselines import BaselineEstimator
+from baldur.baselines.base import BaselineEstimator
 from baldur.estimators.summary import FEW
 from baldur.exceptions import InputError
 from baldur.views import MultiView

@@ -16,14 +16,15 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.baselines import BASELINES, Entry
+from baldur.baselines import BASELINES
+from baldur.baselines.registry import Entry
 from baldur.estimators.base import check_answer
 from baldur.estimators.classifier import BaldurClassifier, ClassifierBase
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.exceptions import InputError
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
 from baldur.preparation import Preparation, preparation_for
-from baldur.views import as_multiview
+from baldur.views.estimator_input import as_multiview
 from baldur.views.prepared_view import PreparedView
 
 
@@ -260,25 +261,7 @@ class Model:
 
 
 def known_models(classification: bool = True) -> list[str]:
-    """Return the names that can be given without an estimator.
-
-    Parameters
-    ----------
-    classification : bool, default=True
-        Names for classification or, if False, for regression.
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> from baldur.evaluation import known_models
-    >>> known_models()[:2]
-    ['BALDUR', 'BALDUR (mean-field)']
-    >>> "Ridge logistic" in known_models(), "Ridge logistic" in known_models(classification=False)
-    (True, False)
-    """
+    """Return the names that can be given without an estimator."""
     task = "classifier" if classification else "regressor"
     baselines = [name for name, entry in BASELINES.items() if getattr(entry, task) is not None]
     return [*OURS, *baselines]

@@ -2,14 +2,12 @@
 
 ===================  ============================================================================
 `read_table`         CSV, TSV, Parquet, Excel, ``.npy`` and ``.npz``
-`read_text_table`    the same files (not arrays) with every cell as text, for tables about samples
 `read_plink`         PLINK 1 and 2 genotypes, read from disk by blocks of variants
 `read_fam`           sex and phenotype of the people of a PLINK file
 `read_nifti`         NIfTI images to voxels or region means; `to_nifti` takes weights back
 `read_mudata`        MuData and AnnData, one view per modality
 `read_obs`           the table about the observations of such a file
 `align`              people matched by id over several views
-`read_view`          one section of a study file
 ===================  ============================================================================
 
 Every reader returns a `MultiView` with sample ids and feature names. What has to be learned from
@@ -23,26 +21,19 @@ May import: `baldur.exceptions`, `baldur.core.atomic_io`, `baldur.views` and
 `baldur.preparation`.
 """
 
-from baldur.io.align import Aligned, AlignReport, align
+from baldur.io.align import align
 from baldur.io.mudata import read_mudata, read_obs
 from baldur.io.nifti import read_nifti, to_nifti
 from baldur.io.plink import read_fam, read_plink
-from baldur.io.tables import read_table, read_text_table
-from baldur.io.view_sections import read_view
-from baldur.views.encode import encode_text
+from baldur.io.tables import read_table
 
 __all__ = [
-    "AlignReport",
-    "Aligned",
     "align",
-    "encode_text",
     "read_fam",
     "read_mudata",
     "read_nifti",
     "read_obs",
     "read_plink",
     "read_table",
-    "read_text_table",
-    "read_view",
     "to_nifti",
 ]

@@ -405,46 +405,11 @@ def read_text_table(
     sheet: str | int = 0,
     max_bytes: int = MAX_BYTES,
 ) -> pd.DataFrame:
-    r"""Read a table with every cell as text, without deciding column types.
+    """Read a table with every cell as text, missing cells empty, without deciding column types.
 
     Ids keep their zeros and categories their writing. Blanks around a cell do not count. Numbers
     are written with a point, whole ones without; dates as year-month-day; truth values as "True"
-    and "False".
-
-    Parameters
-    ----------
-    file : str or path-like
-        ``.csv``, ``.tsv``, ``.tab`` or ``.txt`` (tab-separated), all of these also compressed
-        with ``.gz``, ``.parquet`` or ``.xlsx``.
-    missing : sequence of str
-        Cells that mean "missing" besides those of `MISSING_MARKERS`.
-    separator : str, optional
-        Between the fields of a text table; by default a comma for ``.csv`` and a tabulator for
-        the others.
-    decimal : str, default="."
-        Decimal mark of a text table.
-    encoding : str, default="utf-8"
-        Encoding of a text table.
-    sheet : str or int, default=0
-        Sheet of a workbook.
-    max_bytes : int, default=4 GB
-        Memory that reading may take, 130 bytes for each cell.
-
-    Returns
-    -------
-    DataFrame of str
-        Missing cells are empty.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from baldur.io import read_text_table
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name) / "samples.csv"
-    >>> _ = file.write_text("id;age;sex\n007;61,5;f\n008;NA;m\n")
-    >>> read_text_table(file, separator=";", decimal=",").to_numpy().tolist()
-    [['007', '61.5', 'f'], ['008', '', 'm']]
-    >>> folder.cleanup()
+    and "False". The options are those of `read_table`; reading takes 130 bytes for each cell.
     """
     path = find_file(file, "a table", (*_TEXT, *_TYPED))
     if not isinstance(decimal, str) or len(decimal) != 1:

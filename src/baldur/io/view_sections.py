@@ -218,48 +218,15 @@ def read_view(
 ) -> MultiView:
     """Read the view one section of a study file describes.
 
-    Files are named relative to the folder of the study file and have to lie inside it (or inside
-    one of `roots`) once symbolic links are followed: a study file from someone else cannot reach
-    other files of the machine. Absolute paths are accepted under the same rule. Addresses, home
-    folders (``~``) and variables (``$HOME``) are not expanded.
+    Files are named relative to `base_dir`, the folder of the study file, and have to lie inside it
+    (or inside one of `roots`) once symbolic links are followed: a study file from someone else
+    cannot reach other files of the machine. Absolute paths are accepted under the same rule.
+    Addresses, home folders (``~``) and variables (``$HOME``) are not expanded.
 
-    Parameters
-    ----------
-    spec : dict or typed section
-        ``file`` (for images also a pattern or a list), ``name``, ``kind`` ("table", "plink",
-        "nifti" or "mudata"; default by the ending of the file), and the options of the reader of
-        that kind, see `baldur.io.view_sections`. Options that are learned from training rows
-        belong to `view_steps`; nothing is learned here.
-    base_dir : str or path-like
-        Folder of the study file.
-    roots : sequence of str or path-like
-        Further folders that files may lie in, named by whoever runs the study.
-    needed : sequence of str, optional
-        For a table, the columns that have to become numbers; see `read_table`.
-    max_bytes : int, default=4 GB
-        Memory that reading one file may take; a study file cannot say so itself.
-
-    Returns
-    -------
-    MultiView
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from baldur.io import read_view
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> _ = (pathlib.Path(folder.name) / "clinic.csv").write_text("id,age" + chr(10) + "a,61")
-    >>> read_view({"file": "clinic.csv", "name": "clinic"}, folder.name).feature_names["clinic"]
-    array(['age'], dtype='<U3')
-    >>> read_view({"file": "clinic.csv", "max_level": 3}, folder.name)
-    Traceback (most recent call last):
-    ...
-    baldur.exceptions.InputError: max_level: unknown key; did you mean 'max_levels'?
-    >>> read_view({"file": "../secret.csv"}, folder.name)
-    Traceback (most recent call last):
-    ...
-    baldur.exceptions.InputError: ../secret.csv: files of a study have to lie in its folder...
-    >>> folder.cleanup()
+    The section has ``file`` (for images also a pattern or a list), ``name``, ``kind`` ("table",
+    "plink", "nifti" or "mudata"; by default from the ending of the file), and the options of the
+    reader of that kind. Options that are learned from training rows belong to `view_steps`. Of a
+    table, the columns `needed` have to become numbers.
     """
     section = view_section(spec)
     kind, file = section.kind, section.file

@@ -14,6 +14,6 @@ Markdown: our table beside the printed one, the paper's figures, and which of it
 May import: every part but the command line.
 """
 
-from baldur.reproduction.run import Reproduction, reproduce
+from baldur.reproduction.run import reproduce
 
-__all__ = ["Reproduction", "reproduce"]
+__all__ = ["reproduce"]

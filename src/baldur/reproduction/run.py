@@ -17,10 +17,11 @@ from sklearn.base import clone
 from baldur.core.atomic_io import LOCK, PART, folder_lock, make_folder, write_atomically
 from baldur.core.parameters import Constraint, check, integer
 from baldur.datasets.simulation import CONSTRAINTS
-from baldur.evaluation import NestedResult, Progress
+from baldur.evaluation import NestedResult
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.nested import fit_all_rows
 from baldur.evaluation.results import Results
+from baldur.evaluation.run import Progress
 from baldur.exceptions import BaldurError, InputError
 from baldur.report import report_study
 from baldur.report.page import check_extra, made_with
@@ -35,7 +36,8 @@ from baldur.reproduction.protocol import (
     protocol_of,
     simulated_study,
 )
-from baldur.study import StudyCheck, evaluate_study
+from baldur.study import evaluate_study
+from baldur.study.check import StudyCheck
 from baldur.study.config import LARGEST_SEED
 
 SEED = Constraint(

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from baldur.core.optional import lazy_names
 
 if TYPE_CHECKING:
-    from baldur.study.check import StudyCheck, check_study
-    from baldur.study.config import StudyConfig, study_schema
-    from baldur.study.data import StudyData
+    from baldur.study.check import check_study
+    from baldur.study.config import StudyConfig
     from baldur.study.evaluate import evaluate_study
     from baldur.study.examples import simulate_study
     from baldur.study.fit import fit_study, predict_study
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "check": "StudyCheck check_study",
-        "config": "StudyConfig study_schema",
-        "data": "StudyData",
+        "check": "check_study",
+        "config": "StudyConfig",
         "evaluate": "evaluate_study",
         "examples": "simulate_study",
         "fit": "fit_study predict_study",
@@ -40,15 +38,12 @@ __getattr__, __dir__ = lazy_names(
 )
 
 __all__ = [
-    "StudyCheck",
     "StudyConfig",
-    "StudyData",
     "check_study",
     "evaluate_study",
     "fit_study",
     "load_study",
     "predict_study",
     "simulate_study",
-    "study_schema",
     "validate_study",
 ]

@@ -525,16 +525,5 @@ def _absolute(options: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def study_schema() -> dict[str, Any]:
-    """Return the JSON schema of study files, for editors.
-
-    Returns
-    -------
-    dict
-
-    Examples
-    --------
-    >>> from baldur.study import study_schema
-    >>> study_schema()["properties"]["seed"]["description"]
-    'seed that makes the study repeatable'
-    """
+    """Return the JSON schema of study files, for editors."""
     return {"$schema": "http://json-schema.org/draft-07/schema#", **schema_of(StudyConfig)}

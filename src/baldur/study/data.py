@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.io import AlignReport, align, encode_text, read_view
+from baldur.io import align
+from baldur.io.align import AlignReport
 from baldur.io.schema import nearest
-from baldur.io.view_sections import view_steps
+from baldur.io.view_sections import read_view, view_steps
 from baldur.preparation import Preparation, SiteHarmoniser, Step
 from baldur.preparation.categories import CategoryEncoder, level_columns
 from baldur.study.config import COVARIATES, StudyConfig
@@ -27,6 +28,7 @@ from baldur.study.samples import (
     read_samples,
 )
 from baldur.views import MultiView
+from baldur.views.encode import encode_text
 from baldur.views.validate import counted
 
 

@@ -11,9 +11,9 @@ from baldur.core.escape import check_names
 from baldur.core.paths import is_below
 from baldur.evaluation.design import read_label_matrix, yes_or_no
 from baldur.exceptions import BaldurError, InputError
-from baldur.io import read_text_table
 from baldur.io.align import simplify_id
 from baldur.io.schema import nearest
+from baldur.io.tables import read_text_table
 from baldur.io.view_sections import TableView
 from baldur.study.config import StudyConfig
 from baldur.study.data_checks import variants

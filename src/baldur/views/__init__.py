@@ -19,18 +19,14 @@ from baldur.core.optional import lazy_names
 
 if TYPE_CHECKING:
     from baldur.views.container import MultiView
-    from baldur.views.estimator_input import as_multiview
-    from baldur.views.validate import validate_labels
     from baldur.views.view import View
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "container": "MultiView",
-        "estimator_input": "as_multiview",
-        "validate": "validate_labels",
         "view": "View",
     },
 )
 
-__all__ = ["MultiView", "View", "as_multiview", "validate_labels"]
+__all__ = ["MultiView", "View"]

@@ -178,34 +178,9 @@ def encode_frame(
 
 
 def encode_text(frame: pd.DataFrame, *, categorical: Sequence[str], origin: str) -> Encoded:
-    """Turn columns of text into numbers, as `read_table` does.
+    """Turn columns of text, missing cells empty, into numbers, as `read_table` does.
 
-    Parameters
-    ----------
-    frame : DataFrame of str
-        Cells, missing ones empty.
-    categorical : sequence of str
-        Columns that are categories; all others have to be numbers.
-    origin : str
-        File, for messages.
-
-    Returns
-    -------
-    Encoded
-        Matrix, names, and from which column and level each came.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from baldur.io import encode_text
-    >>> cells = pd.DataFrame({"age": ["61", "", "70"], "site": ["Oslo", "Rome", "Oslo"]})
-    >>> encoded = encode_text(cells, categorical=["site"], origin="samples.csv")
-    >>> encoded.names.tolist()
-    ['age', 'site=Oslo', 'site=Rome']
-    >>> encoded.matrix
-    array([[61.,  1.,  0.],
-           [nan,  0.,  1.],
-           [70.,  1.,  0.]])
+    Columns that are not `categorical` have to be numbers. `origin` is the file, for messages.
     """
     made = {}
     for name in frame.columns:

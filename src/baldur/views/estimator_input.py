@@ -20,30 +20,9 @@ from baldur.views.view import locate_columns
 def as_multiview(
     X: Any, views: Mapping[str, Any] | None = None, *, estimator_name: str = "This estimator"
 ) -> MultiView:
-    """Return `X` as a MultiView.
+    """Return a MultiView, or a matrix or DataFrame with its columns in `views`, as a MultiView.
 
-    Parameters
-    ----------
-    X : MultiView, or array, sparse matrix or DataFrame of shape (n_samples, n_columns)
-        The two accepted forms.
-    views : dict of str to columns, optional
-        Which columns of a 2-D `X` form which view, as in `MultiView.from_columns`. None: one view
-        called "X". Must be None when `X` is a MultiView.
-    estimator_name : str
-        Who is asking, for messages.
-
-    Returns
-    -------
-    MultiView
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from baldur.views import as_multiview
-    >>> as_multiview(np.zeros((3, 5)), {"clinic": [0, 1], "scan": [2, 3, 4]})
-    MultiView: 3 samples, 5 features in 2 views
-      clinic  2  float64
-      scan    3  float64
+    Without `views`, a matrix is one view called "X". `estimator_name` is for messages.
     """
     if isinstance(X, MultiView):
         if views is not None:

@@ -326,32 +326,9 @@ def match_labels(y: Any, sample_ids: np.ndarray, X: Any) -> Any:
 def validate_labels(
     y: Any, n_samples: int, *, min_per_class: int = 2, name: str = "y"
 ) -> np.ndarray:
-    """Check class labels and return them as a one-dimensional array.
+    """Check class labels, one per sample, and return them as a one-dimensional array.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        One label per sample.
-    n_samples : int
-        Number of samples the labels belong to.
-    min_per_class : int, default=2
-        Fewest samples a class may have.
-    name : str, default="y"
-        What to call the labels in messages.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-
-    Examples
-    --------
-    >>> from baldur.views import validate_labels
-    >>> validate_labels(["control", "patient", "control", "patient"], 4)
-    array(['control', 'patient', 'control', 'patient'], dtype='<U7')
-    >>> validate_labels(["control", "patient"], 3)
-    Traceback (most recent call last):
-    ...
-    baldur.exceptions.InputError: y: expected 3 labels, one per sample, but got 2...
+    `name` is what messages call them.
     """
     if y is None:
         raise InputError(

@@ -7,12 +7,8 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from baldur.datasets import make_multiview
-from baldur.evaluation import (
-    learning_curve,
-    learning_curves,
-    metric_intervals,
-    nested_cv,
-)
+from baldur.evaluation import learning_curve, metric_intervals, nested_cv
+from baldur.evaluation.clinical import learning_curves
 from baldur.evaluation.clinical.learning_curves import (
     minimum_people,
     minimum_people_regression,

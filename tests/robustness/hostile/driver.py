@@ -37,7 +37,7 @@ def table(path, options):
 
 
 def text(path, options):
-    from baldur.io import read_text_table
+    from baldur.io.tables import read_text_table
 
     return str(read_text_table(path, **options).iloc[:50, :50].to_dict())
 
@@ -69,7 +69,7 @@ def obs(path, options):
 
 
 def view(path, options):
-    from baldur.io import read_view
+    from baldur.io.view_sections import read_view
 
     limit = {"max_bytes": SMALL}
     return read_all(read_view({"file": path.name, **options}, path.parent, **limit))

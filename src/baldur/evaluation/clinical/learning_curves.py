@@ -32,33 +32,9 @@ def learning_curves(
 ) -> pd.DataFrame:
     """Return scores against training people, with intervals.
 
-    Parameters
-    ----------
-    by_people : dict of float to DataFrame
-        Number of training people (a mean over folds) to predictions of the same people after
-        training on so many; at least three numbers.
-    metric : str
-        A key of `METRICS`.
-    **bootstrap
-        classes, resamples, level and random_state, as in `Resampled`.
-
-    Returns
-    -------
-    DataFrame
-        model, metric, people, kind ("measured"), estimate, low, high.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from baldur.evaluation import learning_curves
-    >>> tables = {n: pd.DataFrame({"model": "Ridge", "label": ["no", "yes"] * 50,
-    ...                            "p_yes": [0.4, 0.6] * right + [0.6, 0.4] * (50 - right)})
-    ...           for n, right in ((30, 30), (60, 36), (90, 38))}
-    >>> learning_curves(tables, "accuracy")[["people", "estimate", "low", "high"]].round(2)
-       people  estimate   low  high
-    0    30.0      0.60  0.50  0.70
-    1    60.0      0.72  0.62  0.80
-    2    90.0      0.76  0.66  0.84
+    `by_people` has the predictions of the same people after training on so many (a mean over
+    folds), for at least three numbers. Columns of the table: model, metric, people, kind
+    ("measured"), estimate, low and high.
     """
     people = np.array(sorted(by_people), dtype=float)
     if len(people) < _LEAST_SIZES:
