@@ -39,7 +39,7 @@ from sklearn.model_selection import StratifiedKFold
 from baldur import MultiView
 from baldur.evaluation import added_value, make_model, nested_cv
 from baldur.evaluation.clinical.held_out import Resampled
-from baldur.evaluation.view_differences import ADDED, ViewComparison, compare_view_sets
+from baldur.evaluation.view_additions import ADDED, compare_view_sets
 
 PEOPLE, SHARE, AUC = 150, 0.4, 0.75
 WIDTHS = {"clinical": 3, "second": 10}
@@ -81,8 +81,9 @@ def predictions(y, probabilities):
 def differences(y, probabilities):
     """Return the table of differences between the models "both" and "clinical"."""
     sample = Resampled(predictions(y, probabilities))
-    one = ViewComparison(ADDED, "second", "both", "clinical", np.ones(len(y), dtype=bool))
-    found, _ = compare_view_sets(sample, [one], thresholds=THRESHOLDS)
+    names = {"question": ADDED, "view": "second", "model": "both", "reference": "clinical"}
+    pair = (names, np.ones(len(y), dtype=bool))
+    found, _ = compare_view_sets(sample, [pair], thresholds=THRESHOLDS)
     return found.assign(metric=found["metric"] + found["threshold"].map("@{:g}".format).where(
         found["threshold"].notna(), "")).set_index("metric")  # fmt: skip
 

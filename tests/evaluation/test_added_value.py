@@ -1,18 +1,20 @@
 """What a view adds: paired on the same people, decided by intervals, true to hand counts."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import t as student
 
 from baldur import MultiView
 from baldur.evaluation import added_value, make_model, metric_differences, nested_cv
-from baldur.evaluation.view_differences import (
+from baldur.evaluation.view_additions import (
+    POWER,
     auc_error,
-    detectable_auc,
-    detectable_r2,
+    detectable_increase,
     outcome_of,
-    quantiles,
     r2_error,
     view_comparisons,
 )
@@ -74,13 +76,13 @@ def test_with_two_views_no_comparison_occurs_twice():
     present = dict.fromkeys("ab", np.ones(3, dtype=bool))
     rows = {("a",): "A", ("b",): "B", ("a", "b"): "AB"}
     found = view_comparisons(rows, ["a"], present)
-    assert [(c.question, c.view, c.model, c.reference) for c in found] == [
+    assert [tuple(names.values()) for names, _ in found] == [
         ("baseline", "a", "A", ""), ("all", "", "AB", ""), ("alone", "b", "B", ""),
         ("added", "b", "AB", "A"), ("beyond the others", "a", "AB", "B"),
     ]  # fmt: skip
     # Without the row of the baseline, such as after a failure, the rest is left.
     del rows["a",]
-    assert [c.question for c in view_comparisons(rows, ["a"], present)] == [
+    assert [names["question"] for names, _ in view_comparisons(rows, ["a"], present)] == [
         "all", "alone", "beyond the others",
     ]  # fmt: skip
 
@@ -233,13 +235,18 @@ def test_errors_of_two_ideal_rules_agree_with_simulation():
     assert r2_error(0.3, 0.1, n) == pytest.approx(np.std(r2), rel=0.08)
 
 
+def detectable_auc(auc, case, control, error, n, level):
+    ideal = partial(auc_error, auc, n_case=case, n_control=control)
+    return detectable_increase(ideal, 1 - auc, error, n, level)
+
+
 @given(
     st.floats(0.5, 0.98), st.integers(10, 400), st.floats(0.1, 0.9), st.floats(0, 0.2),
 )  # fmt: skip
 def test_a_detectable_increase_is_so_many_errors(auc, n, share, error):
     case, control = share * n, (1 - share) * n
     found = detectable_auc(auc, case, control, error, n, 0.95)
-    factor = quantiles(n, 0.95)
+    factor = student.ppf(0.975, n - 1) + student.ppf(POWER, n - 1)
     if np.isnan(found):
         # Even an AUC of 1 would not be shown with the power.
         nearly = 1 - auc - 1e-6
@@ -254,7 +261,7 @@ def test_a_detectable_increase_is_so_many_errors(auc, n, share, error):
 
 def test_identical_predictions_leave_the_ideal_error():
     assert detectable_auc(0.8, 60, 90, 0.0, 150, 0.95) == pytest.approx(0.086, abs=0.01)
-    assert detectable_r2(0.4, 150, 0.0, 150, 0.95) > 0.05
+    assert detectable_increase(partial(r2_error, 0.4, people=150), 0.6, 0.0, 150, 0.95) > 0.05
     assert np.isnan(detectable_auc(0.8, 60, 90, np.nan, 150, 0.95))
     assert np.isnan(detectable_auc(0.99, 5, 5, 0.1, 10, 0.95))
     assert np.isnan(detectable_auc(1.0, 50, 50, 0.0, 100, 0.95))

@@ -190,9 +190,10 @@ def test_the_interval_of_the_mean_is_that_of_people_with_all_their_outcomes(resu
         np.mean([d.resampled for d in draws], axis=0),
         draws[0].units,
         draws[0].level,
+        "logit",
     )
     row = average(result).set_index("model").loc["ridge"]
-    low, high = mean.interval("logit")
+    low, high = mean.interval()
     assert_allclose([row["brier_low"], row["brier_high"]], [low, high])
     assert mean.error() < np.mean([d.error() for d in draws])
     # People with all their outcomes: errors of one person in two outcomes do not average out.

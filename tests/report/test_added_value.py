@@ -11,7 +11,7 @@ from baldur.baselines import BASELINES
 from baldur.evaluation import make_model, nested_cv
 from baldur.evaluation.models import Model
 from baldur.evaluation.results import Results
-from baldur.evaluation.view_differences import ADDED, ALL_ADDED, BASELINE, BEYOND
+from baldur.evaluation.view_additions import ADDED, ALL_ADDED, BASELINE, BEYOND
 from baldur.report import report_folder
 from baldur.report.added_value import (
     added_value_answer,

@@ -7,7 +7,7 @@ has one for each label, and their mean); or, from a predictions table of any mod
 
 `design` has the options of a comparison and `splits` its folds; `run` makes and runs the `jobs`,
 whose results `job_store` holds; `selected_features` summarises what was selected, and `clinical`
-has intervals, calibration, net benefit and subgroups. `view_sets` and `view_differences` say what
+has intervals, calibration, net benefit and subgroups. `view_sets` and `view_additions` say what
 each view adds, and `validation` compares a new cohort with the training rows of a model.
 `results` has all tables by name, for files, figures and pages; `result_files` is their registry.
 

@@ -6,6 +6,7 @@ It is printed for the terminal, a README or a paper.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -21,10 +22,7 @@ from baldur.evaluation.clinical.held_out import (
     Resampled,
     classes_of,
     predicted_of,
-    rows_behind,
-    scale_of,
 )
-from baldur.evaluation.clinical.metric_intervals import metric_intervals
 from baldur.evaluation.metrics import METRICS, default_metrics, score
 from baldur.evaluation.selected_features import percent_selected
 from baldur.exceptions import InputError
@@ -103,12 +101,7 @@ def pooled_intervals(
 ) -> dict[tuple[str, str], Sequence[float]]:
     """Return estimate and interval of every model and metric on pooled predictions."""
     with one_thread():
-        if isinstance(sample, MeanOverOutcomes):
-            return {(m, name): sample.interval(m, name) for m in sample.models for name in metrics}
-        frame = metric_intervals(sample, metrics=metrics, by_site=False)
-    keys = zip(frame["model"], frame["metric"], strict=True)
-    ends = frame[["estimate", "low", "high"]].itertuples(index=False, name=None)
-    return dict(zip(keys, ends, strict=True))
+        return {(m, name): sample.interval(m, name) for m in sample.models for name in metrics}
 
 
 def prediction_notes(
@@ -274,11 +267,11 @@ class MeanOverOutcomes(Resampled):
     def metric(self, model: str, metric: str) -> Draws:
         """Return the mean over outcomes on the sample and on every resample."""
         each = [sample.metric(model, metric) for sample in self.each]
-        return Draws(
-            np.mean([d.estimate for d in each], axis=0),
-            np.mean([d.resampled for d in each], axis=0),
-            each[0].units,
-            each[0].level,
+        return replace(
+            each[0],
+            estimate=np.mean([d.estimate for d in each], axis=0),
+            resampled=np.mean([d.resampled for d in each], axis=0),
+            count=None,
         )
 
     def interval(self, model: str, metric: str) -> tuple[float, float, float]:
@@ -287,20 +280,17 @@ class MeanOverOutcomes(Resampled):
         All resamples of an outcome with an estimate of exactly 0 or 1 agree and say nothing; such
         an outcome widens the interval of the mean by the ends of its own, which is Wilson's.
         """
-        draws = self.metric(model, metric)
-        estimate = float(draws.estimate)
-        low, high = (float(end) for end in draws.interval(scale_of(metric)))
-        if scale_of(metric) != "logit":
+        estimate, low, high = super().interval(model, metric)
+        if METRICS[metric].scale != "logit":
             return estimate, low, high
         if estimate in (0.0, 1.0):  # so is every outcome, and no resample differs
             low = high = estimate
         below = above = 0.0
         for sample in self.each:
-            draws = sample.metric(model, metric)
-            if float(draws.estimate) in (0.0, 1.0):
-                ends = draws.interval("logit", rows_behind(metric, sample.models[model]))
-                below += float(draws.estimate) - float(ends[0])
-                above += float(ends[1]) - float(draws.estimate)
+            value, *ends = sample.interval(model, metric)
+            if value in (0.0, 1.0):
+                below += value - ends[0]
+                above += ends[1] - value
         n = len(self.each)
         return estimate, max(low - below / n, 0.0), min(high + above / n, 1.0)
 

@@ -68,6 +68,7 @@ class Metric:
     classification: bool = True
     greater_is_better: bool = True
     of_proba: bool = False  # Undefined without probabilities
+    scale: str = "logit"  # Of its intervals: where resamples are nearly normal
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
@@ -227,13 +228,13 @@ METRICS: dict[str, Metric] = {
     "recall": Metric("Recall", partial(by_class, which="recall")),
     "f1": Metric("F1", partial(by_class, which="f1")),
     "auc": Metric("AUC", auc),
-    "log_loss": Metric("Log-loss", log_loss, greater_is_better=False, of_proba=True),
+    "log_loss": Metric("Log-loss", log_loss, greater_is_better=False, of_proba=True, scale="log"),
     "brier": Metric("Brier", brier, greater_is_better=False, of_proba=True),
     "calibration": Metric("Calibration error", calibration, greater_is_better=False, of_proba=True),
-    "r2": Metric("R2", r2, classification=False),
-    "rmse": Metric("RMSE", rmse, classification=False, greater_is_better=False),
-    "mae": Metric("MAE", mae, classification=False, greater_is_better=False),
-    "correlation": Metric("Correlation", correlation, classification=False),
+    "r2": Metric("R2", r2, classification=False, scale="log_distance"),
+    "rmse": Metric("RMSE", rmse, classification=False, greater_is_better=False, scale="log"),
+    "mae": Metric("MAE", mae, classification=False, greater_is_better=False, scale="log"),
+    "correlation": Metric("Correlation", correlation, classification=False, scale="atanh"),
 }
 
 
@@ -242,16 +243,21 @@ def default_metrics(classification: bool) -> list[str]:
     return [name for name, m in METRICS.items() if m.classification == classification]
 
 
+def metric_of_task(name: str, classification: bool) -> Metric:
+    """Return a metric by its name; refuse one of the other task."""
+    metric = METRICS.get(name)
+    if metric is None or metric.classification != classification:
+        legal = default_metrics(classification)
+        raise InputError(f"metric {name!r} cannot be used for this task; choose one of {legal}.")
+    return metric
+
+
 def scores(name: str, predicted: Predicted, weights: np.ndarray) -> np.ndarray:
     """Compute one metric by its name for every resample.
 
     Shapes: weights (resamples, n); returns (resamples,).
     """
-    metric = METRICS.get(name)
-    fits = metric is not None and metric.classification == (predicted.n_classes > 0)
-    if metric is None or not fits:
-        legal = default_metrics(predicted.n_classes > 0)
-        raise InputError(f"metric {name!r} cannot be used for this task; choose one of {legal}.")
+    metric = metric_of_task(name, predicted.n_classes > 0)
     if metric.of_proba and not predicted.has_proba:
         return np.full(len(weights), np.nan)
     return metric.compute(predicted, weights)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.types import Array
-from baldur.evaluation.clinical.held_out import PLATT, Resampled, long_table, metric_statistic
+from baldur.evaluation.clinical.held_out import PLATT, Resampled, long_table
 from baldur.evaluation.selected_features import (
     CORRELATION_COLUMNS,
     concatenated,
@@ -153,19 +153,19 @@ def few_features_frame(
                 for f, submodel in few
             ]
         sample = Resampled(predictions({**rows, AS_SELECTED: folds}), list(classes))
-        for limit, held in sample.models.items():
+        for limit in sample.models:
             size: list[int] = counts[limit]
             about: dict[str, Any] = {
                 "model": model, "limit": limit, "features_mean": float(np.mean(size)),
                 "features_min": float(min(size)), "features_max": float(max(size)),
             }  # fmt: skip
             for metric in ("auc", "log_loss") if classes else ("r2", "rmse"):
-                statistic = metric_statistic(metric, held, metric=metric)
-                draws = sample.draw(limit, statistic)
+                draws = sample.metric(limit, metric)
                 gap = draws.minus(sample.metric(AS_SELECTED, metric))
-                about["chance"] = _chance(metric, sample)
-                differences = gap.columns(("difference", "difference_low", "difference_high"))
-                parts.append({**about, **statistic.rows(draws), **differences})
+                row = {**about, "metric": metric, "chance": _chance(metric, sample)}
+                row |= draws.columns("estimate", "low", "high")
+                row |= gap.columns("difference", "difference_low", "difference_high")
+                parts.append(row)
     return long_table(parts, FIGURES)
 
 

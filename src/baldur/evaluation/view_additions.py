@@ -1,24 +1,53 @@
-"""AddedValue: what each view adds, from a result or from data in one call."""
+"""AddedValue: what each view adds, by paired differences of view sets of one model.
+
+Two view sets are compared on the people who have what was added.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr, ndtri, stdtrit
 
-from baldur.evaluation.clinical.held_out import Resampled
-from baldur.evaluation.design import Comparison
-from baldur.evaluation.jobs import OuterFit
-from baldur.evaluation.metric_table import corrected_t_test
-from baldur.evaluation.models import Model
+from baldur.evaluation.clinical.bootstrap import Bootstrap
+from baldur.evaluation.clinical.decision import (
+    HALF,
+    benefit_of,
+    check_prevalence,
+    check_thresholds,
+    shifted,
+    usable,
+)
+from baldur.evaluation.clinical.held_out import (
+    HeldOutPredictions,
+    Resampled,
+    Statistic,
+    long_table,
+    metric_statistic,
+)
+from baldur.evaluation.metric_table import corrected_t_test, holm
+from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.selected_features import view_shares
-from baldur.evaluation.view_differences import ViewComparison, compare_view_sets, view_comparisons
-from baldur.evaluation.view_sets import check_views, model_for_added_value, same_model
 from baldur.exceptions import InputError
 from baldur.views.validate import some
+
+if TYPE_CHECKING:
+    from baldur.evaluation.design import Comparison
+    from baldur.evaluation.jobs import OuterFit
+
+BASELINE, WITH, ALL, ALONE, WITHOUT = "baseline", "with", "all", "alone", "without"
+"""Questions about one view set: how well do these views predict? The baseline, the baseline with a
+view, all views, a view alone, and all without a view. A set has one row, of the first question."""
+ADDED, ALL_ADDED, BEYOND = "added", "all added", "beyond the others"
+"""Questions about two view sets: what does a view add to the baseline, what do all others add to
+it together, and what does a view add to all others?"""
 
 
 @dataclass
@@ -113,12 +142,15 @@ def added_value_of(
     prevalence: float | None = None,
 ) -> AddedValue:
     """Compute what each view adds, from the rows of a comparison with different views."""
+    # The models are not needed to read or show tables, and take long to import.
+    from baldur.evaluation.view_sets import check_views, models_by_views
+
     data = comparison.data
     base = check_views(baseline, data.view_names, "baseline")
     possible, missing = check_view_sets(comparison, fits, base, model)
     if not possible:
         raise InputError(missing)
-    whole, rows, _ = _view_set_rows(comparison, fits, model)
+    name, rows, _ = models_by_views(comparison, fits, model)
     place = pd.Index(data.sample_ids.astype(str))
     people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
     present = {view: data.view(view).present[people] for view in data.view_names}
@@ -132,7 +164,7 @@ def added_value_of(
     row = rows.get(tuple(data.view_names))
     shares = view_shares({} if row is None else {row: fits[row]})
     mean = shares.groupby("view", sort=False)["variance_share"].mean().reset_index(name="share")
-    return AddedValue(table, reclassification, mean.dropna(), base, whole.name)
+    return AddedValue(table, reclassification, mean.dropna(), base, name)
 
 
 def check_view_sets(
@@ -142,47 +174,373 @@ def check_view_sets(
     model: str | None = None,
 ) -> tuple[bool, str]:
     """Say whether any two view sets of a model can be compared, and what is missing."""
-    whole, rows, failed = _view_set_rows(comparison, finished, model)
+    from baldur.evaluation.view_sets import models_by_views
+
+    name, rows, failed = models_by_views(comparison, finished, model)
     nobody = {view: np.zeros(0, dtype=bool) for view in comparison.data.view_names}
-    possible = any(views.reference for views in view_comparisons(rows, baseline, nobody))
+    possible = any(asked["reference"] for asked, _ in view_comparisons(rows, baseline, nobody))
     why = f"because these models failed: {some(failed)}" if failed else ""
     if possible:
         return True, f"Some comparisons of view sets are missing, {why}." if failed else ""
-    nothing = f"There are no two view sets of {whole.name!r} to compare"
+    nothing = f"There are no two view sets of {name!r} to compare"
     if failed:
         return False, f"{nothing}, {why}."
     return False, f"{nothing}; run nested_cv with baseline_views={list(baseline)}."
 
 
-def _view_set_rows(
-    comparison: Comparison, finished: Collection[str], name: str | None
-) -> tuple[Model, dict[tuple[str, ...], str], list[str]]:
-    """Return the model with all views, the row of each of its view sets, and those that failed."""
-    models, data = comparison.models, comparison.data
-    whole = model_for_added_value(models) if name is None else comparison.model(name)
-    alike = [model for model in models if same_model(model, whole, data)]
-    rows: dict[tuple[str, ...], str] = {}
-    for model in alike:
-        if model.name in finished:
-            rows.setdefault(model.views or tuple(data.view_names), model.name)
-    return whole, rows, [model.name for model in alike if model.name not in finished]
-
-
 def _fold_test(
     comparison: Comparison, fits: Mapping[str, Sequence[OuterFit]], people: np.ndarray
-) -> Callable[[ViewComparison, str], float]:
-    """Return the corrected resampled t-test over the folds, on the people of a comparison."""
-    y = comparison.y
+) -> FoldTest:
+    """Return the p-value of the corrected resampled t-test over the folds, on some people."""
+    y, n_classes = comparison.y, comparison.n_classes
     ratio = float(np.mean([len(f.test) / len(f.train) for f in comparison.folds]))
 
-    def scores(name: str, metric: str, chosen: np.ndarray) -> np.ndarray:
-        n_classes = comparison.n_classes
-        return np.array([f.score(metric, y, n_classes, chosen) for f in fits[name]], dtype=float)
-
-    def p_value(views: ViewComparison, metric: str) -> float:
-        chosen = np.zeros(len(y), dtype=bool)
-        chosen[people] = views.people
-        difference = scores(views.model, metric, chosen) - scores(views.reference, metric, chosen)
+    def p_value(model: str, reference: str, metric: str, chosen: np.ndarray) -> float:
+        rows = np.zeros(len(y), dtype=bool)
+        rows[people] = chosen
+        value, other = (
+            np.array([f.score(metric, y, n_classes, rows) for f in fits[name]], dtype=float)
+            for name in (model, reference)
+        )
+        difference = value - other
         return corrected_t_test(difference[~np.isnan(difference)], ratio)[2]
 
     return p_value
+
+
+# -- which view sets are compared ----------------------------------------------------------------
+
+
+def view_comparisons(
+    rows: Mapping[tuple[str, ...], str],
+    baseline: Sequence[str],
+    present: Mapping[str, np.ndarray],
+) -> list[tuple[dict[str, str], np.ndarray]]:
+    """Return the comparisons that the view sets of a model allow, each pair once.
+
+    Each has question, view, model (the row with it) and reference (the row without it; empty where
+    there is nothing to compare with), and a mask of the people.
+    """
+    known = tuple(present)
+    base = tuple(v for v in known if v in baseline)
+    others = [v for v in known if v not in baseline]
+
+    def has(views: Sequence[str]) -> np.ndarray:
+        return np.any([present[v] for v in views], axis=0)
+
+    asked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
+        (BASELINE, _joined(base), base, ())
+    ]
+    wider = {v: tuple(w for w in known if w in base or w == v) for v in others}
+    asked += [(WITH, v, wider[v], ()) for v in others if len(others) > 1]
+    asked.append((ALL, "", known, ()))
+    asked += [(ALONE, v, (v,), ()) for v in known]
+    asked += [(WITHOUT, v, tuple(w for w in known if w != v), ()) for v in known]
+    asked += [(ADDED, v, wider[v], base) for v in others]
+    asked.append((ALL_ADDED, _joined(others), known, base))
+    asked += [(BEYOND, v, known, tuple(w for w in known if w != v)) for v in known]
+    comparisons = []
+    pairs: set[tuple[str, str]] = set()
+    for question, view, views, without in asked:
+        if views not in rows or (without and without not in rows):
+            continue  # its model failed
+        pair = (rows[views], rows[without] if without else "")
+        # A set may answer several questions; with two views comparisons are the same, too.
+        if pair in pairs:
+            continue
+        pairs.add(pair)
+        people = has(views)
+        if without:
+            people = has([v for v in views if v not in without]) & has(without)
+        names = {"question": question, "view": view, "model": pair[0], "reference": pair[1]}
+        comparisons.append((names, people))
+    return comparisons
+
+
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+# -- what could have been detected ---------------------------------------------------------------
+
+POWER = 0.8
+"""Probability with which a detectable increase is shown; the usual choice of sample sizes."""
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_TINY = 1e-6
+
+
+def auc_error(auc: float, increase: float, n_case: float, n_control: float) -> float:
+    """Return the standard error of the difference of two AUCs, the second larger by an increase.
+
+    Scores of cases and controls are normal with equal variances. The second score adds independent
+    information to the first in the best way, so that the correlation of the two is the ratio of
+    their standardised distances between cases and controls.
+    """
+    first, second = (np.sqrt(2) * ndtri(max(a, 0.5)) for a in (auc, auc + increase))
+    correlation = min(first / second, 1.0) if second > 0 else 1.0
+    # The share of controls below a case, of one score and of the other.
+    z, e = _NODES[:, None], _NODES[None, :]
+    weight = _WEIGHTS[:, None] * _WEIGHTS[None, :]
+    other = correlation * z + np.sqrt(1 - correlation**2) * e
+    change = ndtr(second + other) - ndtr(first + z)
+    mean = float((weight * change).sum())
+    variance = float((weight * (change - mean) ** 2).sum())
+    return float(np.sqrt(variance * (1 / n_case + 1 / n_control)))
+
+
+def r2_error(r2: float, increase: float, people: float) -> float:
+    """Return the standard error of the difference of two R2, the second larger by an increase.
+
+    The errors of the first prediction are those of the second and an independent normal part,
+    whose variance is the increase.
+    """
+    left = max(1 - r2 - increase, 0.0)
+    return float(np.sqrt((4 * left * increase + 2 * increase**2) / people))
+
+
+def detectable_increase(
+    ideal_error: Callable[[float], float], room: float, error: float, units: int, level: float
+) -> float:
+    """Return the smallest increase of at most `room` that would be shown with the power.
+
+    Its standard error is that of the two view sets here, or that of the ideal increase if larger.
+    """
+    degrees = max(units - 1, 1)
+    factor = float(stdtrit(degrees, 0.5 + level / 2) + stdtrit(degrees, POWER))
+    if not (np.isfinite(error) and np.isfinite(room)) or room <= 2 * _TINY:
+        return float("nan")
+
+    def beyond(increase: float) -> float:
+        return increase - factor * ideal_error(increase)
+
+    low, high = _TINY, room - _TINY
+    if beyond(high) < 0:
+        return float("nan")
+    from scipy.optimize import brentq
+
+    ideal = low if beyond(low) >= 0 else float(brentq(beyond, low, high, xtol=1e-5))
+    increase = max(ideal, factor * error)
+    return increase if increase <= room else float("nan")
+
+
+def _detectable(
+    sample: Resampled,
+    held: HeldOutPredictions,
+    without: HeldOutPredictions,
+    reference: float,
+    error: float,
+) -> float:
+    """Return the increase of the main metric that would be shown with a probability of 80 %."""
+    boot, units, people = sample.boot, held.n_units, int(held.members.sum())
+    # People of a group are not independent: so many independent people would have this error.
+    share = 1.0
+    if units < people:
+        alone = copy(sample)
+        alone.boot = Bootstrap(np.arange(len(held.people)), boot.resamples, boot.level)
+        metric = main_metric(bool(held.classes))
+        one, other = (
+            alone.draw(replace(metric_statistic(metric, h.where(held.members)), key=""))
+            for h in (held, without)
+        )
+        ratio = float(one.minus(other).error()) / error if error > 0 else 1.0
+        share = min(1.0, ratio**2) if np.isfinite(ratio) else 1.0
+    if not held.classes:
+        start = max(reference, 0.0)
+        ideal = partial(r2_error, start, people=share * people)
+        return detectable_increase(ideal, 1 - start, error, units, boot.level)
+    truth = held.truth[held.members]
+    # With several classes an AUC is one against the rest; the rarest has the largest error.
+    case = min(int(np.sum(truth == c)) for c in range(len(held.classes)))
+    if not case:
+        return float("nan")
+    start = max(reference, 0.5)
+    ideal = partial(auc_error, start, n_case=share * case, n_control=share * (people - case))
+    return detectable_increase(ideal, 1 - start, error, units, boot.level)
+
+
+# -- differences ---------------------------------------------------------------------------------
+
+COLUMNS = [
+    "question", "view", "model", "reference", "metric", "threshold", "people", "of_people", "units",
+    "value", "value_low", "value_high", "reference_value", "difference", "low", "high",
+    "standard_error", "detectable", "p", "p_holm", "outcome", "note",
+]  # fmt: skip
+RECLASSIFICATION_COLUMNS = [
+    "question", "view", "model", "reference", "threshold", "class", "people", "up", "down",
+    "unchanged", "net", "low", "high",
+]  # fmt: skip
+
+NET_BENEFIT = "net_benefit"
+"""Name of the net benefit in the column metric; it is not one of `METRICS`."""
+BETTER, WORSE, NOT_SHOWN, UNKNOWN = "better", "worse", "not shown", "not known"
+"""Outcomes of a difference: its interval lies on the better side of 0, on the worse, includes 0,
+or there is none."""
+
+_BY_TASK = {True: ("auc", "log_loss", "brier"), False: ("r2", "rmse")}
+
+FoldTest = Callable[[str, str, str, np.ndarray], float]
+"""From a model, a reference, a metric and a mask of people to a p-value."""
+
+
+def main_metric(classification: bool) -> str:
+    """Return the metric whose difference decides a sentence: AUC, or R2 in regression."""
+    return _BY_TASK[classification][0]
+
+
+def outcome_of(difference: float, low: float, high: float, greater_is_better: bool = True) -> str:
+    """Return the outcome of a difference, which its interval decides."""
+    if not all(map(np.isfinite, (difference, low, high))):
+        return UNKNOWN
+    if not greater_is_better:
+        low, high = -high, -low
+    if low > 0:
+        return BETTER
+    return WORSE if high < 0 else NOT_SHOWN
+
+
+def compare_view_sets(
+    sample: Resampled,
+    comparisons: Sequence[tuple[dict[str, str], np.ndarray]],
+    *,
+    thresholds: Sequence[float] | None = None,
+    prevalence: float | None = None,
+    fold_test: FoldTest | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the paired differences of all metrics, and who moves across the thresholds."""
+    points = _thresholds(sample, thresholds, prevalence)
+    rows: list[dict[str, Any]] = []
+    moved: list[dict[str, Any]] = []
+    for names, people in comparisons:
+        rows += _difference_rows(sample, names, people, points, prevalence, fold_test)
+        moved += _reclassification_rows(sample, names, people, points, prevalence)
+    table = long_table(rows, COLUMNS)
+    for _, part in table.groupby(["metric", "threshold"], dropna=False):
+        table.loc[part.index, "p_holm"] = holm(part["p"].to_numpy(dtype=float))
+    return table, pd.DataFrame(moved, columns=RECLASSIFICATION_COLUMNS)
+
+
+def _thresholds(
+    sample: Resampled, thresholds: Sequence[float] | None, prevalence: float | None
+) -> np.ndarray:
+    """Return the thresholds that were stated, or 0.5 and the prevalence; none without two."""
+    check_prevalence(prevalence)
+    if len(sample.classes) != 2:
+        return np.zeros(0)
+    if thresholds is None:
+        truth = next(iter(sample.models.values())).truth
+        thresholds = [HALF, float(np.mean(truth == 1)) if prevalence is None else prevalence]
+    return np.unique(check_thresholds(thresholds))
+
+
+def _statistics(
+    held: HeldOutPredictions, people: np.ndarray, thresholds: np.ndarray, prevalence: float | None
+) -> Iterator[Statistic]:
+    """Yield the metrics of a view set on some people, and its net benefit at the thresholds."""
+    part = held.where(people)
+    for metric in _BY_TASK[bool(held.classes)]:
+        yield metric_statistic(metric, part, metric=metric, threshold=np.nan)
+    if not usable(held):
+        names = {"metric": NET_BENEFIT, "threshold": thresholds}
+        yield Statistic(part, benefit_of(held, thresholds, prevalence), names)
+
+
+def _difference_rows(
+    sample: Resampled,
+    names: Mapping[str, str],
+    people: np.ndarray,
+    thresholds: np.ndarray,
+    prevalence: float | None,
+    fold_test: FoldTest | None,
+) -> Iterator[dict[str, Any]]:
+    """Yield one row for each metric of a comparison, and one for each threshold."""
+    held, without = sample.models[names["model"]], sample.models.get(names["reference"])
+    part = held.where(people)
+    start: dict[str, Any] = {
+        **dict.fromkeys(COLUMNS, np.nan), **names, "people": int(part.members.sum()),
+        "of_people": len(held.people), "units": part.n_units, "outcome": "", "note": "",
+    }  # fmt: skip
+    both = (
+        _statistics(one, people, thresholds, prevalence)
+        for one in (held, held if without is None else without)
+    )
+    for statistic, reference in zip(*both, strict=False):
+        metric, draws = statistic.names["metric"], sample.draw(statistic)
+        row = {**start, **statistic.names, **draws.columns("value", "value_low", "value_high")}
+        if without is not None:
+            other = sample.draw(reference)
+            gap = draws.minus(other)
+            row |= gap.columns("difference", "low", "high")
+            error = np.atleast_1d(gap.error())
+            row |= {"reference_value": np.atleast_1d(other.estimate), "standard_error": error}
+            greater = metric == NET_BENEFIT or METRICS[metric].greater_is_better
+            ends = zip(row["difference"], row["low"], row["high"], strict=True)
+            row["outcome"] = np.array([outcome_of(*e, greater) for e in ends], dtype=object)
+            unknown = row["outcome"] == UNKNOWN
+            row["note"] = np.where(unknown, "not defined for these people", "").astype(object)
+            if metric != NET_BENEFIT and fold_test is not None:
+                row["p"] = fold_test(names["model"], names["reference"], metric, people)
+            if metric == main_metric(bool(held.classes)):
+                figures = float(other.estimate), float(gap.error())
+                row["detectable"] = _detectable(sample, part, without, *figures)
+        if metric != NET_BENEFIT and row["note"] == "":
+            row["note"] = held.mark
+        yield row
+
+
+def _reclassification_rows(
+    sample: Resampled,
+    names: Mapping[str, str],
+    people: np.ndarray,
+    thresholds: np.ndarray,
+    prevalence: float | None,
+) -> Iterator[dict[str, Any]]:
+    """Yield who moves across each threshold, of the controls and of the cases."""
+    held, without = sample.models[names["model"]], sample.models.get(names["reference"])
+    if without is None or usable(held) or usable(without):
+        return
+    for threshold in thresholds.tolist():
+        moves = _moves(held, without, threshold, prevalence)
+        for side, name in enumerate(held.classes):
+            chosen = people & (held.truth == side)
+            units = len(np.unique(held.units[chosen]))
+            draws = sample.boot.run(partial(_moved_shares, moves, chosen), max(units, 1))
+            up_and_down = [draws.map(itemgetter((..., j))) for j in (0, 1)]
+            # Up is the right side for cases, down for controls.
+            net = up_and_down[1 - side].minus(up_and_down[side])
+            low, high = (float(end) for end in net.interval())
+            n = float(chosen.sum())
+            up, down = (round(n * float(share), 6) for share in draws.estimate)
+            yield {
+                **names, "threshold": threshold, "class": name, "people": n, "up": up,
+                "down": down, "unchanged": n - up - down, "net": float(net.estimate),
+                "low": low, "high": high,
+            }  # fmt: skip
+
+
+def _moves(
+    held: HeldOutPredictions,
+    without: HeldOutPredictions,
+    threshold: float,
+    prevalence: float | None,
+) -> list[np.ndarray]:
+    """Return for each repeat 1, -1 or 0 for people who move up, down or not; NaN if not there."""
+    moves = []
+    for (rows, p), (rows_without, q) in zip(held.repeats, without.repeats, strict=True):
+        positive = np.full((2, len(held.people)), np.nan)
+        positive[0, rows] = shifted(held, p, prevalence, True) >= threshold
+        positive[1, rows_without] = shifted(without, q, prevalence, True) >= threshold
+        moves.append(positive[0] - positive[1])
+    return moves
+
+
+def _moved_shares(moves: list[np.ndarray], chosen: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the shares of the chosen people who move up and down, averaged over repeats."""
+    parts = []
+    for move in moves:
+        at = chosen & ~np.isnan(move)
+        sides = np.column_stack([move[at] > 0, move[at] < 0]).astype(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts.append(weights[:, at] @ sides / weights[:, at].sum(axis=1, keepdims=True))
+    return np.asarray(np.mean(parts, axis=0))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -15,6 +15,9 @@ from baldur.evaluation.models import Model, name_with_views
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.views import MultiView
+
+if TYPE_CHECKING:
+    from baldur.evaluation.design import Comparison
 
 _BY_VIEW = ("n_features", "cost")
 """Parameters of estimators that may be dictionaries with a value for each view."""
@@ -110,7 +113,7 @@ def measured_rows(
 # -- what a view adds ----------------------------------------------------------------------------
 
 
-def model_for_added_value(models: Sequence[Model]) -> Model:
+def _model_with_all_views(models: Sequence[Model]) -> Model:
     """Return the model whose view sets are compared: BALDUR, or else the first with all views."""
     whole = [m for m in models if m.views is None]
     if not whole:
@@ -137,7 +140,7 @@ def view_set_models(
     models: Sequence[Model], data: MultiView, baseline: Sequence[str]
 ) -> list[Model]:
     """Return the models that a comparison needs in addition to say what each view adds."""
-    whole = model_for_added_value(models)
+    whole = _model_with_all_views(models)
     there = {_identity(model) for model in models}
     names = {model.name for model in models}
     made = []
@@ -153,9 +156,25 @@ def view_set_models(
     return made
 
 
-def same_model(model: Model, whole: Model, data: MultiView) -> bool:
-    """Whether a model is another one with fewer views, with the same settings."""
-    return _identity(model) == _identity(on_views(replace(whole, views=model.views), data))
+def models_by_views(
+    comparison: Comparison, finished: Collection[str], name: str | None
+) -> tuple[str, dict[tuple[str, ...], str], list[str]]:
+    """Return the model with all views, that of each set of views that finished, and the others.
+
+    All have the same settings, and are given by their names.
+    """
+    models, data = comparison.models, comparison.data
+    whole = _model_with_all_views(models) if name is None else comparison.model(name)
+    alike = [
+        model
+        for model in models
+        if _identity(model) == _identity(on_views(replace(whole, views=model.views), data))
+    ]
+    rows: dict[tuple[str, ...], str] = {}
+    for model in alike:
+        if model.name in finished:
+            rows.setdefault(model.views or tuple(data.view_names), model.name)
+    return whole.name, rows, [model.name for model in alike if model.name not in finished]
 
 
 def _identity(model: Model) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.result_files import read_result_table
-from baldur.evaluation.view_differences import (
+from baldur.evaluation.view_additions import (
     ADDED,
     ALL,
     ALL_ADDED,

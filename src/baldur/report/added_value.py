@@ -11,7 +11,7 @@ import pandas as pd
 
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.results import Results
-from baldur.evaluation.view_differences import (
+from baldur.evaluation.view_additions import (
     ADDED,
     ALL,
     ALL_ADDED,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
+from baldur.evaluation.clinical.decision import SAME_PEOPLE
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.result_tables import EVERYBODY
 from baldur.evaluation.results import HAS, Results

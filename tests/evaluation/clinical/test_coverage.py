@@ -43,7 +43,9 @@ def test_intervals_cover_the_truth(n):
         events, p = cohort(n, study + n, *SETTINGS[name], SLOPE, SHIFT)
         boot = Bootstrap(np.arange(n), resamples=500, random_state=study)
         intervals = {
-            "auc": boot.run(lambda w, p=p, e=events: weighted_auc(p, e, w)).interval("logit"),
+            "auc": boot.run(
+                lambda w, p=p, e=events: weighted_auc(p, e, w), scale="logit"
+            ).interval(),
             "slope": boot.run(lambda w, p=p, e=events: calibration_line(p, e, w)[1]).interval(),
             "net benefit": boot.run(
                 lambda w, p=p, e=events: net_benefit(p, e, at, weights=w)[:, 0]
@@ -77,9 +79,8 @@ def test_families_are_covered_when_drawn_whole_and_not_when_torn():
             ("people", np.arange(families * size)),
         ):
             boot = Bootstrap(units, resamples=1000, random_state=seed)
-            low, high = boot.run(lambda w, e=events, o=odds: weighted_auc(o, e, w)).interval(
-                "logit"
-            )
+            draws = boot.run(lambda w, e=events, o=odds: weighted_auc(o, e, w), scale="logit")
+            low, high = draws.interval()
             hits[name] += bool(low <= true <= high)
     shares = {name: count / studies for name, count in hits.items()}
     print(shares)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import logit
 
 from baldur.evaluation import decision_curves, net_benefit, threshold_measures
-from baldur.evaluation.clinical.decision import shift_prevalence
-from baldur.evaluation.clinical.thresholds import SAME_PEOPLE
+from baldur.evaluation.clinical.decision import SAME_PEOPLE, shift_prevalence
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table
 

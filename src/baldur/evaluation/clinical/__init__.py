@@ -7,7 +7,7 @@ Out: tidy data frames, for a file or a figure; no drawings.
 - `held_out` reads the predictions. A `Statistic` is a function of predictions and weights with the
   names of its rows; `Resampled.table` applies statistics to all models, on the resamples that all
   tables of a run share, and returns the table with intervals.
-- `metric_intervals`, `calibration`, `curves`, `decision`, `thresholds` and `learning_curves` define
+- `metric_intervals`, `calibration`, `curves`, `decision` and `learning_curves` define
   statistics; `evaluation` computes all tables.
 - `logistic_fit` fits logistic regressions on all resamples at once.
 
@@ -19,7 +19,7 @@ from baldur.evaluation.clinical.calibration import (
     calibration_curves,
     calibration_measures,
 )
-from baldur.evaluation.clinical.decision import decision_curves, net_benefit
+from baldur.evaluation.clinical.decision import decision_curves, net_benefit, threshold_measures
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.learning_curves import learning_curves
 from baldur.evaluation.clinical.metric_intervals import (
@@ -27,7 +27,6 @@ from baldur.evaluation.clinical.metric_intervals import (
     metric_intervals,
     subgroup_measures,
 )
-from baldur.evaluation.clinical.thresholds import threshold_measures
 
 __all__ = [
     "Evaluation",

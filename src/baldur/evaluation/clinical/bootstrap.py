@@ -49,6 +49,8 @@ class Draws:
     resampled: np.ndarray  # (resamples, ...); NaN where a resample does not define it
     units: int  # People or groups that were drawn from
     level: float  # Coverage of intervals
+    scale: str = "identity"  # Where resamples are nearly normal; a key of `_scaled`
+    count: float | np.ndarray | None = None  # People behind estimates of exactly 0 or 1
 
     def minus(self, other: Draws) -> Draws:
         """Return the difference of two statistics over the same resamples."""
@@ -59,10 +61,6 @@ class Draws:
                 self.units,
                 self.level,
             )
-
-    def part(self, j: int) -> Draws:
-        """Return one of several statistics drawn together (the last axis)."""
-        return self.map(lambda x: x[..., j])
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Draws:
         """Return the statistic with a function applied to it and to its resamples."""
@@ -77,61 +75,54 @@ class Draws:
         """Return the standard error; infinite where resamples diverge, NaN where too few count."""
         return _spread(self.resampled, self.units)
 
-    def interval(
-        self, scale: str = "identity", count: float | np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the lower and upper ends of the interval."""
-        forward, backward = self._scale(scale)
+        forward, backward = self._scaled()
         with np.errstate(all="ignore"):
             centre = forward(self.estimate)
             error = _spread(forward(self.resampled), self.units)
             half = stdtrit(max(self.units - 1, 1), 0.5 + self.level / 2) * error
             low, high = backward(centre - half), backward(centre + half)
-        if scale == "log_distance":
+        if self.scale == "log_distance":
             low, high = high, low
-        if scale == "logit":
-            low, high = self._at_the_border(low, high, count)
-        if scale in ("log", "log_distance"):
-            low, high = self._at_the_best(low, high, 0.0 if scale == "log" else 1.0)
+        if self.scale == "logit":
+            low, high = self._at_the_border(low, high)
+        if self.scale in ("log", "log_distance"):
+            low, high = self._at_the_best(low, high, 0.0 if self.scale == "log" else 1.0)
         unknown = ~np.isfinite(self.estimate)
         return np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
 
-    def columns(
-        self,
-        names: tuple[str, str, str],
-        scale: str = "identity",
-        count: float | np.ndarray | None = None,
-    ) -> dict[str, np.ndarray]:
+    def columns(self, *names: str) -> dict[str, np.ndarray]:
         """Return the estimate and both ends of its interval as columns of a table."""
-        values = (self.estimate, *self.interval(scale, count))
+        values = (self.estimate, *self.interval())
         return dict(zip(names, map(np.atleast_1d, values), strict=True))
 
-    def _scale(self, scale: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        if scale == "logit":
+    def _scaled(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """Return the function to the scale of the interval, and the one back."""
+        if self.scale == "logit":
             # Resamples that hit a border lie at half the estimate's distance from it.
             floor = np.minimum(np.abs(self.estimate), np.abs(1 - self.estimate)) / 2
             floor = np.where((floor > 0) & np.isfinite(floor), floor, 0.5)
             return lambda x: logit(np.clip(x, floor, 1 - floor)), expit
-        if scale == "log":
+        if self.scale == "log":
             floor = np.where(self.estimate > 0, self.estimate / 2, 1.0)
             return lambda x: np.log(np.maximum(x, floor)), np.exp
-        if scale == "log_distance":
+        if self.scale == "log_distance":
             return lambda x: np.log(1 - x), lambda x: 1 - np.exp(x)
-        if scale == "atanh":
+        if self.scale == "atanh":
             return lambda x: np.arctanh(np.clip(x, -1 + 1e-12, 1 - 1e-12)), np.tanh
         return (lambda x: x), (lambda x: x)
 
-    def _at_the_border(
-        self, low: np.ndarray, high: np.ndarray, count: float | np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _at_the_border(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Use Wilson's interval for an estimate of exactly 0 or 1."""
         at = (self.estimate <= 0) | (self.estimate >= 1)
         if not np.any(at):
             return low, high
-        if count is None:
+        if self.count is None:
             far = (np.asarray(np.nan), np.asarray(np.nan))
         else:
             # Groups are drawn whole: there are no more independent cases than groups.
-            cases = np.minimum(np.asarray(count, dtype=float), self.units)
+            cases = np.minimum(np.asarray(self.count, dtype=float), self.units)
             far = wilson(np.clip(self.estimate, 0.0, 1.0), cases, self.level)
         return np.where(at, far[0], low), np.where(at, far[1], high)
 
@@ -221,8 +212,14 @@ class Bootstrap:
             yield counts
         self._counts = blocks or None
 
-    def run(self, statistic: Callable[[np.ndarray], np.ndarray], units: int | None = None) -> Draws:
+    def run(
+        self,
+        statistic: Callable[[np.ndarray], np.ndarray],
+        units: int | None = None,
+        scale: str = "identity",
+        count: float | np.ndarray | None = None,
+    ) -> Draws:
         """Compute a statistic on the sample and on every resample."""
-        estimate = statistic(np.ones((1, len(self.units))))[0]
+        estimate = np.asarray(statistic(np.ones((1, len(self.units))))[0])
         resampled = np.concatenate([statistic(block) for block in self.blocks()])
-        return Draws(np.asarray(estimate), resampled, units or self.n_units, self.level)
+        return Draws(estimate, resampled, units or self.n_units, self.level, scale, count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -26,59 +26,42 @@ SPAN = 0.75
 _MOST_POINTS = 200
 
 
-class Smoother:
-    """Local linear regression on fixed values of the predictor.
+def neighbour_weights(x: np.ndarray, grid: np.ndarray, span: float = SPAN) -> np.ndarray:
+    """Return how much each person counts at each point of a grid: tricube weights of lowess.
 
-    Shapes: x (n,), grid (g,).
+    Shapes: x (n,), grid (g,); returns (g, n).
     """
+    near = min(len(x), max(2, int(span * len(x) + 1e-10)))
+    distance = np.abs(x[None, :] - grid[:, None])
+    radius = np.partition(distance, near - 1, axis=1)[:, near - 1 : near]
+    # Where so many people have one prediction that the radius is zero, they alone count.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.where(radius > 0, distance / radius, np.where(distance > 0, 1.0, 0.0))
+    kernel = (1 - np.minimum(scaled, 1.0) ** 3) ** 3
+    # Between two predictions that all people share, everyone near lies at the very edge.
+    empty = kernel.sum(axis=1) == 0
+    kernel[empty] = distance[empty] <= radius[empty]
+    return kernel
 
-    def __init__(self, x: np.ndarray, grid: np.ndarray | None = None, span: float = SPAN) -> None:
-        if grid is None:
-            grid = np.unique(x)
-            if len(grid) > _MOST_POINTS:
-                grid = np.unique(np.quantile(x, np.linspace(0, 1, _MOST_POINTS)))
-        self.x, self.grid = x, grid
-        near = min(len(x), max(2, int(span * len(x) + 1e-10)))
-        self.offsets = x[None, :] - grid[:, None]
-        distance = np.abs(self.offsets)
-        radius = np.partition(distance, near - 1, axis=1)[:, near - 1 : near]
-        # Where so many people have one prediction that the radius is zero, they alone count.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scaled = np.where(radius > 0, distance / radius, np.where(distance > 0, 1.0, 0.0))
-        self.kernel = (1 - np.minimum(scaled, 1.0) ** 3) ** 3
-        # Between two predictions that all people share, everyone near lies at the very edge.
-        empty = self.kernel.sum(axis=1) == 0
-        self.kernel[empty] = distance[empty] <= radius[empty]
-        self._first = self.kernel * self.offsets
-        self._second = self._first * self.offsets
 
-    @property
-    def neighbours(self) -> np.ndarray:
-        """Effective number of people behind each point of the grid, distant ones weighted less."""
-        return self.kernel.sum(axis=1) ** 2 / (self.kernel**2).sum(axis=1)
+def local_regression(
+    x: np.ndarray, y: np.ndarray, weights: np.ndarray, grid: np.ndarray, span: float = SPAN
+) -> np.ndarray:
+    """Return the local linear regression of y on x, read on a grid, for every line of weights.
 
-    def curve(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the curve on the grid for every line of weights.
-
-        Shapes: y (n,), weights (k, n); returns (k, g).
-        """
-        s0, s1, s2 = (weights @ m.T for m in (self.kernel, self._first, self._second))
-        t0, t1 = (weights @ (m * y).T for m in (self.kernel, self._first))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            determinant = s0 * s2 - s1**2
-            line = (s2 * t0 - s1 * t1) / determinant
-            # Neighbours with one prediction have a mean but no slope.
-            flat = determinant <= 1e-10 * s0 * s2
-            return np.where(s0 > 0, np.where(flat, t0 / s0, line), np.nan)
-
-    def at_people(self, curve: np.ndarray) -> np.ndarray:
-        """Return curves (k, g) read at every person's prediction, as (k, n)."""
-        if len(self.grid) == 1:
-            return np.repeat(curve, len(self.x), axis=1)
-        right = np.clip(np.searchsorted(self.grid, self.x), 1, len(self.grid) - 1)
-        left = right - 1
-        share = (self.x - self.grid[left]) / (self.grid[right] - self.grid[left])
-        return curve[:, left] * (1 - share) + curve[:, right] * share
+    Shapes: x, y (n,), weights (k, n), grid (g,); returns (k, g).
+    """
+    kernel = neighbour_weights(x, grid, span)
+    offsets = x[None, :] - grid[:, None]
+    first = kernel * offsets
+    s0, s1, s2 = (weights @ m.T for m in (kernel, first, first * offsets))
+    t0, t1 = (weights @ (m * y).T for m in (kernel, first))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        determinant = s0 * s2 - s1**2
+        line = (s2 * t0 - s1 * t1) / determinant
+        # Neighbours with one prediction have a mean but no slope.
+        flat = determinant <= 1e-10 * s0 * s2
+        return np.where(s0 > 0, np.where(flat, t0 / s0, line), np.nan)
 
 
 # Points of a drawn curve: finer than any line is thick.
@@ -115,31 +98,30 @@ def integrated_calibration_index(
     Shapes: proba (n,), truth (n,), 0 or 1 or numbers, weights (k, n); returns (k,).
     """
     weights = np.ones((1, len(truth))) if weights is None else weights
-    smoother = Smoother(np.asarray(proba, dtype=float))
-    curve = smoother.curve(np.asarray(truth, dtype=float), weights)
-    if np.isin(truth, (0, 1)).all():
+    x, y = np.asarray(proba, dtype=float), np.asarray(truth, dtype=float)
+    grid = np.unique(x)
+    if len(grid) > _MOST_POINTS:
+        grid = np.unique(np.quantile(x, np.linspace(0, 1, _MOST_POINTS)))
+    curve = local_regression(x, y, weights, grid)
+    if np.isin(y, (0, 1)).all():
         curve = np.clip(curve, 0.0, 1.0)
-    gaps = np.abs(smoother.at_people(curve) - smoother.x)
+    # The curve at every person's prediction, between the points of the grid on both sides.
+    right = np.clip(np.searchsorted(grid, x), min(1, len(grid) - 1), len(grid) - 1)
+    left = np.maximum(right - 1, 0)
+    share = (x - grid[left]) / np.where(right > left, grid[right] - grid[left], 1.0)
+    gaps = np.abs(curve[:, left] * (1 - share) + curve[:, right] * share - x)
     # Nobody near means nobody there in the resample.
     gaps = np.where(weights > 0, np.nan_to_num(gaps), 0.0)
     return np.einsum("kn,kn->k", weights, gaps) / weights.sum(axis=1)
 
 
-class BrierParts(NamedTuple):
-    """Brier score = miscalibration - discrimination + uncertainty."""
-
-    brier: float
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
-
-
-def brier_parts(proba: np.ndarray, truth: np.ndarray) -> BrierParts:
+def brier_parts(proba: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """Decompose the Brier score without bins (Dimitriadis, Gneiting and Jordan, PNAS 118, 2021).
 
     The probabilities are recalibrated by the best rising function (isotonic regression). What
     that gains is miscalibration; what the recalibrated ones gain over the plain share of events
-    is discrimination; the Brier score of that share is uncertainty.
+    is discrimination; the Brier score of that share is uncertainty. The Brier score is
+    miscalibration - discrimination + uncertainty.
 
     Shapes: proba (n,), truth (n,).
     """
@@ -150,7 +132,11 @@ def brier_parts(proba: np.ndarray, truth: np.ndarray) -> BrierParts:
     brier, recalibrated, plain = (
         float(np.mean((p - truth) ** 2)) for p in (proba, best, truth.mean())
     )
-    return BrierParts(brier, brier - recalibrated, plain - recalibrated, plain)
+    return {
+        "miscalibration": brier - recalibrated,
+        "discrimination": plain - recalibrated,
+        "uncertainty": plain,
+    }
 
 
 # -- on a predictions table ------------------------------------------------------------------
@@ -196,11 +182,12 @@ def calibration_measures(
 
 def _measures(held: HeldOutPredictions) -> Iterator[Rows]:
     for name, target in held.targets:
-        known = {"class": name, "low": np.nan, "high": np.nan, "note": held.mark}
+        names = {"class": name, "note": held.mark}
+        known = {**names, "low": np.nan, "high": np.nan}
         if held.classes and not held.has_proba:
             yield {**known, "measure": "slope", "estimate": [np.nan], "note": NO_PROBABILITIES}
             continue
-        yield from calibration_statistics(held, target, **{"class": name, "note": held.mark})
+        yield from calibration_statistics(held, target, **names)
         if target is None:
             continue
 
@@ -208,10 +195,10 @@ def _measures(held: HeldOutPredictions) -> Iterator[Rows]:
             predicted, observed = pairs(p, target)
             return weights @ (predicted - observed) ** 2 / weights.sum(axis=1)
 
-        yield Statistic(brier, {"class": name, "measure": "brier", "note": held.mark}, "logit")
+        yield Statistic(held, brier, {"measure": "brier", **names}, "logit")
         # Resampling inflates what isotonic regression gains, so the parts have no intervals.
-        parts = np.mean([brier_parts(*pairs(p, target))[1:] for _, p in held.repeats], axis=0)
-        yield {**known, "measure": list(BrierParts._fields[1:]), "estimate": parts}
+        parts = pd.DataFrame([brier_parts(*pairs(p, target)) for _, p in held.repeats]).mean()
+        yield {**known, "measure": list(parts.index), "estimate": parts.to_numpy()}
 
 
 def calibration_curves(
@@ -253,7 +240,9 @@ def calibration_curves(
             everything = np.concatenate([pairs(p, target)[0] for _, p in held.repeats])
             ends = np.quantile(everything, [_CURVE_TAIL, 1 - _CURVE_TAIL])
             grid = np.unique(np.linspace(ends[0], ends[1], points))
-            near = Smoother(pairs(held.repeats[0][1], target)[0], grid).neighbours
+            kernel = neighbour_weights(pairs(held.repeats[0][1], target)[0], grid)
+            # Effective number of people behind each point, distant ones weighted less.
+            near = kernel.sum(axis=1) ** 2 / (kernel**2).sum(axis=1)
 
             def curve(
                 p: Predicted,
@@ -261,12 +250,11 @@ def calibration_curves(
                 target: int | None = target,
                 grid: np.ndarray = grid,
             ) -> np.ndarray:
-                predicted, observed = pairs(p, target)
-                smooth = Smoother(predicted, grid).curve(observed, weights)
+                smooth = local_regression(*pairs(p, target), weights, grid)
                 return smooth if target is None else np.clip(smooth, 0.0, 1.0)
 
             scale = "identity" if target is None else "logit"
-            yield Statistic(curve, {"class": name, "predicted": grid}, scale, near)
+            yield Statistic(held, curve, {"class": name, "predicted": grid}, scale, near)
 
     columns = ["model", "class", "predicted", "observed", "low", "high"]
     return resample(predictions, **bootstrap).table(statistics, columns, "observed")
@@ -292,8 +280,8 @@ def calibration_statistics(
         return integrated_calibration_index(*pairs(p, target), weights)
 
     return (
-        Statistic(line, {"measure": ["intercept", "slope"], **names}),
-        Statistic(index, {"measure": "ici", **names}, "log"),
+        Statistic(held, line, {"measure": ["intercept", "slope"], **names}),
+        Statistic(held, index, {"measure": "ici", **names}, "log"),
     )
 
 

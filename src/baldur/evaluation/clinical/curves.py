@@ -171,7 +171,7 @@ def _rank_statistics(
                 return function(_class_scores(p, target), p.truth == target, weights)
 
             names = {"class": name, "measure": measure, "prevalence": held.share(target), **points}
-            yield Statistic(statistic, names, "logit", count)
+            yield Statistic(held, statistic, names, "logit", count)
 
 
 def _class_scores(p: Predicted, target: int) -> np.ndarray | None:

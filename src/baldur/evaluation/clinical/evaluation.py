@@ -13,7 +13,7 @@ from baldur.evaluation.clinical.calibration import (
     calibration_curves,
     calibration_measures,
 )
-from baldur.evaluation.clinical.decision import decision_curves, usable
+from baldur.evaluation.clinical.decision import decision_curves, threshold_measures, usable
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     HeldOutPredictions,
@@ -26,7 +26,6 @@ from baldur.evaluation.clinical.metric_intervals import (
     metric_intervals,
     subgroup_measures,
 )
-from baldur.evaluation.clinical.thresholds import threshold_measures
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 from baldur.core.escape import unescape_frame
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
-from baldur.evaluation.metrics import Predicted, default_metrics, scores
+from baldur.evaluation.metrics import Predicted, default_metrics, metric_of_task, scores
 from baldur.exceptions import InputError
 
 PLATT = "platt"
@@ -67,6 +67,8 @@ class HeldOutPredictions:
 
     def where(self, chosen: np.ndarray) -> HeldOutPredictions:
         """Return the predictions of some people (a mask over all); their numbers do not change."""
+        if chosen.all():
+            return self
         inside = [chosen[rows] for rows, _ in self.repeats]
         repeats = [
             (rows[at], p.take(at)) for at, (rows, p) in zip(inside, self.repeats, strict=True)
@@ -78,22 +80,6 @@ class HeldOutPredictions:
     def n_units(self) -> int:
         """Number of people, or of groups of people, that the model predicts."""
         return len(np.unique(self.units[self.members]))
-
-    def draw(
-        self, boot: Bootstrap, function: Callable[[Predicted, np.ndarray], np.ndarray]
-    ) -> Draws:
-        """Return the mean over repeats of a statistic, on the sample and on every resample."""
-        # People in the order of the table need not be looked up.
-        ordered = [np.array_equal(rows, np.arange(len(self.people))) for rows, _ in self.repeats]
-
-        def mean(weights: np.ndarray) -> np.ndarray:
-            parts = [
-                function(p, weights if in_order else weights[:, rows])
-                for (rows, p), in_order in zip(self.repeats, ordered, strict=True)
-            ]
-            return parts[0] if len(parts) == 1 else np.mean(parts, axis=0)
-
-        return boot.run(mean, self.n_units)
 
 
 def classes_of(predictions: pd.DataFrame) -> list[str]:
@@ -223,24 +209,17 @@ def predicted_of(part: pd.DataFrame, classes: Sequence[str]) -> Predicted:
     return Predicted(truth, label, None if np.isnan(proba).all() else proba, margin, len(classes))
 
 
-StatisticFunction = Callable[[Predicted, np.ndarray], np.ndarray]
-"""From predictions and weights (k, n) to one value (k,) or several values (k, m) per resample."""
-
-
 @dataclass(frozen=True)
 class Statistic:
-    """A function of predictions and weights, and the columns that name its values in a table."""
+    """A function of a model's predictions, and the columns that name its values in a table."""
 
-    function: StatisticFunction
-    names: Mapping[str, Any]  # One value for all rows of the table, or one for each row
-    scale: str = "identity"  # As `Draws.interval` takes it: where resamples are nearly normal
-    count: float | np.ndarray | None = None  # People behind values of exactly 0 or 1
-    people: np.ndarray | None = None  # (n_people,); Mask of the people, by default all
+    held: HeldOutPredictions  # Of a model, or of some of its people
+    # From predictions and weights (k, n) to one value (k,) or several values (k, m) per resample
+    function: Callable[[Predicted, np.ndarray], np.ndarray]
+    names: Mapping[str, Any] = field(default_factory=dict)  # One value, or one for each row
+    scale: str = "identity"  # As in `Draws`
+    count: float | np.ndarray | None = None
     key: str = ""  # A statistic of all people with a key is drawn only once
-
-    def rows(self, draws: Draws, value: str = "estimate") -> dict[str, Any]:
-        """Return rows of a table, by column: the names, the estimate and its interval."""
-        return {**self.names, **draws.columns((value, "low", "high"), self.scale, self.count)}
 
 
 Rows = Statistic | Mapping[str, Any]
@@ -284,17 +263,32 @@ class Resampled:
 
     def metric(self, model: str, metric: str) -> Draws:
         """Return a metric of a model on the sample and on every resample, drawn once."""
-        return self.draw(model, metric_statistic(metric, self.models[model]))
+        return self.draw(metric_statistic(metric, self.models[model]))
 
-    def draw(self, model: str, statistic: Statistic) -> Draws:
-        """Return a statistic of a model on the sample and on every resample."""
-        held, key = self.models[model], (model, statistic.key)
-        if statistic.people is not None:
-            return held.where(statistic.people).draw(self.boot, statistic.function)
-        if key in self._draws:
+    def interval(self, model: str, metric: str) -> tuple[float, float, float]:
+        """Return a metric of a model, and both ends of its interval."""
+        draws = self.metric(model, metric)
+        low, high = draws.interval()
+        return float(draws.estimate), float(low), float(high)
+
+    def draw(self, statistic: Statistic) -> Draws:
+        """Return a statistic (its mean over repeats) on the sample and on every resample."""
+        held, key = statistic.held, (statistic.held.model, statistic.key)
+        is_kept = bool(statistic.key) and held is self.models[held.model]
+        if is_kept and key in self._draws:
             return self._draws[key]
-        draws = held.draw(self.boot, statistic.function)
-        if statistic.key:
+        # People in the order of the table need not be looked up.
+        ordered = [np.array_equal(rows, np.arange(len(held.people))) for rows, _ in held.repeats]
+
+        def mean(weights: np.ndarray) -> np.ndarray:
+            parts = [
+                statistic.function(p, weights if in_order else weights[:, rows])
+                for (rows, p), in_order in zip(held.repeats, ordered, strict=True)
+            ]
+            return parts[0] if len(parts) == 1 else np.mean(parts, axis=0)
+
+        draws = self.boot.run(mean, held.n_units, statistic.scale, statistic.count)
+        if is_kept:
             self._draws[key] = draws
         return draws
 
@@ -309,7 +303,7 @@ class Resampled:
         for model, held in self.models.items():
             for rows in statistics(held):
                 if isinstance(rows, Statistic):
-                    rows = rows.rows(self.draw(model, rows), value)
+                    rows = {**rows.names, **self.draw(rows).columns(value, "low", "high")}
                 parts.append({"model": model, **rows})
         return long_table(parts, columns)
 
@@ -352,16 +346,13 @@ def resample(
     return predictions
 
 
-_SCALES = {"log_loss": "log", "rmse": "log", "mae": "log", "r2": "log_distance",
-           "correlation": "atanh"}  # fmt: skip
+def metric_statistic(metric: str, held: HeldOutPredictions, /, **names: Any) -> Statistic:
+    """Return a metric of some predictions."""
+    scale, count = metric_of_task(metric, bool(held.classes)).scale, _people_behind(metric, held)
+    return Statistic(held, partial(scores, metric), names, scale, count, key=metric)
 
 
-def scale_of(metric: str) -> str:
-    """Return the scale on which a metric's resamples are nearly normal."""
-    return _SCALES.get(metric, "logit")
-
-
-def rows_behind(metric: str, held: HeldOutPredictions) -> float:
+def _people_behind(metric: str, held: HeldOutPredictions) -> float:
     """Return the number of people a metric is computed from, for scores of exactly 0 or 1."""
     if not held.classes:
         return float(held.members.sum())
@@ -371,16 +362,3 @@ def rows_behind(metric: str, held: HeldOutPredictions) -> float:
     if metric in ("precision", "recall") and len(held.classes) == 2:
         return float(max(1, np.sum((p.label if metric == "precision" else p.truth) == 1)))
     return float(np.unique(p.truth, return_counts=True)[1].min())
-
-
-def metric_statistic(
-    metric: str, held: HeldOutPredictions, people: np.ndarray | None = None, /, **names: Any
-) -> Statistic:
-    """Return a metric of the predictions `held`, which are those of `people`."""
-    count = rows_behind(metric, held)
-    return Statistic(partial(scores, metric), names, scale_of(metric), count, people, metric)
-
-
-def draw_metric(held: HeldOutPredictions, boot: Bootstrap, metric: str) -> Draws:
-    """Return a metric on the sample and on every resample, averaged over repeats."""
-    return held.draw(boot, partial(scores, metric))

@@ -13,12 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_expit, logit, ndtri, xlogy
 
-from baldur.evaluation.clinical.held_out import (
-    BootstrapOptions,
-    long_table,
-    metric_statistic,
-    resample,
-)
+from baldur.evaluation.clinical.held_out import BootstrapOptions
+from baldur.evaluation.clinical.metric_intervals import metric_intervals
 from baldur.exceptions import InputError
 
 _LEAST_SIZES = 3
@@ -47,20 +43,19 @@ def learning_curves(
         by_people[n].assign(model=by_people[n]["model"].astype(str) + f"\t{j}")
         for j, n in enumerate(people)
     ]
-    sample = resample(pd.concat(tables, ignore_index=True), **bootstrap)
-    parts = []
-    for model in dict.fromkeys(name.rsplit("\t", 1)[0] for name in sample.models):
-        names = [f"{model}\t{j}" for j in range(len(people))]
-        if not set(names) <= set(sample.models):
-            continue
-        statistic = metric_statistic(
-            metric, sample.models[names[-1]], model=model, metric=metric, kind="measured"
-        )
-        draws = [sample.draw(name, statistic) for name in names]
-        if all(np.isfinite(d.estimate) for d in draws):
-            points = zip(people, draws, strict=True)
-            parts += [{"people": n, **statistic.rows(drawn)} for n, drawn in points]
-    return long_table(parts, COLUMNS)
+    found = metric_intervals(
+        pd.concat(tables, ignore_index=True), metrics=[metric], by_site=False, **bootstrap
+    )
+    names = found["model"].str.rsplit("\t", n=1)
+    found["model"], size = names.str[0], names.str[1].astype(int)
+    found = found.assign(people=people[size], kind="measured").sort_values("people", kind="stable")
+    # In the order of the models; one without a score at some size has no curve.
+    curves = [
+        curve
+        for _, part in found.groupby("model", sort=False)
+        if len(curve := part[np.isfinite(part["estimate"])]) == len(people)
+    ]
+    return pd.concat([found.iloc[:0], *curves], ignore_index=True)[COLUMNS]
 
 
 # As the authors recommend: coefficients shrunk by a tenth at most, R2 and the overall risk known to

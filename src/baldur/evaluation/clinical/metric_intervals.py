@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Unpack
 
@@ -83,9 +84,7 @@ def metric_intervals(
                     "note": _caution(part, metric, size["units"]),
                     "undefined": _why_undefined(part, metric),
                 }
-                yield metric_statistic(
-                    metric, part, people, site=site, metric=metric, **size, **notes
-                )
+                yield metric_statistic(metric, part, site=site, metric=metric, **size, **notes)
 
     columns = ["model", "site", "metric", "estimate", "low", "high", "people", "units", "note"]
     table = sample.table(statistics, [*columns, "undefined"])
@@ -284,18 +283,18 @@ def _subgroup_rows(
     if others is None:
         start["note"] = "; ".join(filter(None, (held.mark, "too few others to compare with")))
     for statistic in _measures(inside):
-        draws = inside.draw(sample.boot, statistic.function)
-        rows = {**start, **statistic.rows(draws)}
+        draws = sample.draw(statistic)
+        rows = {**start, **statistic.names, **draws.columns("estimate", "low", "high")}
         if others is not None:
-            gap = draws.minus(others.draw(sample.boot, statistic.function))
-            rows |= gap.columns(("difference", "difference_low", "difference_high"))
+            gap = draws.minus(sample.draw(replace(statistic, held=others)))
+            rows |= gap.columns("difference", "difference_low", "difference_high")
         yield rows
 
 
 def _measures(held: HeldOutPredictions) -> Iterable[Statistic]:
     """Return the measures of a subgroup: metrics, and calibration where it is one of numbers."""
     metrics = ("auc", "brier") if held.classes else ("r2", "mae")
-    statistics = [metric_statistic(m, held, measure=m) for m in metrics]
+    statistics = [metric_statistic(metric, held, measure=metric) for metric in metrics]
     if held.classes and not held.has_proba:
         return statistics[:1]
     if len(held.classes) > 2:
