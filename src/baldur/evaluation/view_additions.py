@@ -142,15 +142,14 @@ def added_value_of(
     prevalence: float | None = None,
 ) -> AddedValue:
     """Compute what each view adds, from the rows of a comparison with different views."""
-    # The models are not needed to read or show tables, and take long to import.
-    from baldur.evaluation.view_sets import check_views, models_by_views
+    from baldur.evaluation.view_sets import check_views
 
     data = comparison.data
     base = check_views(baseline, data.view_names, "baseline")
     possible, missing = check_view_sets(comparison, fits, base, model)
     if not possible:
         raise InputError(missing)
-    name, rows, _ = models_by_views(comparison, fits, model)
+    name, rows, _ = _models_by_views(comparison, fits, model)
     place = pd.Index(data.sample_ids.astype(str))
     people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
     present = {view: data.view(view).present[people] for view in data.view_names}
@@ -174,9 +173,7 @@ def check_view_sets(
     model: str | None = None,
 ) -> tuple[bool, str]:
     """Say whether any two view sets of a model can be compared, and what is missing."""
-    from baldur.evaluation.view_sets import models_by_views
-
-    name, rows, failed = models_by_views(comparison, finished, model)
+    name, rows, failed = _models_by_views(comparison, finished, model)
     nobody = {view: np.zeros(0, dtype=bool) for view in comparison.data.view_names}
     possible = any(asked["reference"] for asked, _ in view_comparisons(rows, baseline, nobody))
     why = f"because these models failed: {some(failed)}" if failed else ""
@@ -186,6 +183,16 @@ def check_view_sets(
     if failed:
         return False, f"{nothing}, {why}."
     return False, f"{nothing}; run nested_cv with baseline_views={list(baseline)}."
+
+
+def _models_by_views(
+    comparison: Comparison, finished: Collection[str], name: str | None
+) -> tuple[str, dict[tuple[str, ...], str], list[str]]:
+    # The models are not needed to read or show tables, and take long to import.
+    from baldur.evaluation.view_sets import models_by_views
+
+    whole = None if name is None else comparison.model(name)
+    return models_by_views(comparison.models, comparison.data, finished, whole)
 
 
 def _fold_test(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -15,9 +15,6 @@ from baldur.evaluation.models import Model, name_with_views
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.views import MultiView
-
-if TYPE_CHECKING:
-    from baldur.evaluation.design import Comparison
 
 _BY_VIEW = ("n_features", "cost")
 """Parameters of estimators that may be dictionaries with a value for each view."""
@@ -157,14 +154,13 @@ def view_set_models(
 
 
 def models_by_views(
-    comparison: Comparison, finished: Collection[str], name: str | None
+    models: Sequence[Model], data: MultiView, finished: Collection[str], whole: Model | None
 ) -> tuple[str, dict[tuple[str, ...], str], list[str]]:
     """Return the model with all views, that of each set of views that finished, and the others.
 
     All have the same settings, and are given by their names.
     """
-    models, data = comparison.models, comparison.data
-    whole = _model_with_all_views(models) if name is None else comparison.model(name)
+    whole = whole or _model_with_all_views(models)
     alike = [
         model
         for model in models
