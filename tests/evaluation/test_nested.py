@@ -1,7 +1,8 @@
 """Nested cross-validation: the right rows at the right time, one result however it is run."""
 
 import warnings
-from functools import partial
+from collections import defaultdict
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -359,20 +360,22 @@ def test_the_time_left_is_estimated(sim):
 
 def test_every_metric_is_bootstrapped_once(result, monkeypatch):
     """Table, intervals, differences and printed forms come from the same draws."""
-    drawn = []
-    real = held_out.HeldOutPredictions.draw
+    drawn = defaultdict(dict)
+    real = held_out.Resampled.draw
 
-    def watched(held, boot, function):
-        if isinstance(function, partial) and function.func is held_out.scores:
-            drawn.append((held.model, *function.args))
-        return real(held, boot, function)
+    def watched(resampled, statistic):
+        draws = real(resampled, statistic)
+        if statistic.key in result.metrics:
+            drawn[statistic.held.model, statistic.key][id(draws)] = draws
+        return draws
 
-    monkeypatch.setattr(held_out.HeldOutPredictions, "draw", watched)
+    monkeypatch.setattr(held_out.Resampled, "draw", watched)
     fresh = NestedResult(result.comparison, result.jobs)
     table, first = fresh.table(), fresh.evaluation()
     fresh.format("markdown")
     second = fresh.evaluation()
-    assert len(drawn) == len(set(drawn)) == len(result.finished()) * len(result.metrics)
+    assert set(drawn) == set(product(result.finished(), result.metrics))
+    assert {len(draws) for draws in drawn.values()} == {1}
     pooled = first.intervals.set_index(["model", "metric"])
     for model in result.finished():
         row = table.set_index("model").loc[model]

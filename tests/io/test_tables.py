@@ -1,6 +1,7 @@
 """read_table: what is written is what is read, and text becomes columns with names."""
 
 import gzip
+import itertools
 import pickle
 import tempfile
 from contextlib import contextmanager
@@ -64,7 +65,11 @@ def write(frame: pd.DataFrame, path: Path) -> Path:
     elif name.endswith(".parquet"):
         frame.to_parquet(path)
     elif name.endswith(".xlsx"):
-        frame.to_excel(path, index_label="sample id")
+        with pd.ExcelWriter(path, engine="openpyxl") as book:
+            frame.to_excel(book, index_label="sample id")
+            # A text such as "=x" is text here, and no formula.
+            for cell in itertools.chain.from_iterable(book.book.active.iter_rows()):
+                cell.data_type = "s" if cell.data_type == "f" else cell.data_type
     elif name.endswith(".npz"):
         np.savez(
             path,
