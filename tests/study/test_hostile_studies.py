@@ -6,8 +6,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from baldur.core.schema import nearest
 from baldur.exceptions import StudyError
-from baldur.io.schema import nearest
 from baldur.study import load_study
 from baldur.study.data import read_study
 from baldur.study.toml_file import parse_study

@@ -1,1 +1,1 @@
-"""What every folder may import: parameter checks, limits, atomic files, types and stored state."""
+"""What every folder may import: checks, limits, atomic files, types, schemas and stored state."""

@@ -19,10 +19,10 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from baldur.core.escape import one_line, unescape_cell, unescape_frame
+from baldur.core.schema import one_of
 from baldur.evaluation.clinical.evaluation import Evaluation
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
-from baldur.io.schema import one_of
 
 INDEX = "README.txt"
 REPORT = "report.html"

@@ -12,12 +12,12 @@ from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError
 from baldur.core.escape import one_line
 from baldur.core.limits import MAX_BYTES
 from baldur.core.paths import is_below
+from baldur.core.schema import Names, Section, Text, problem_of, schema_of
 from baldur.exceptions import BaldurError, InputError
 from baldur.io.files import as_path, suffix_of
 from baldur.io.mudata import read_mudata
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import plink_files, read_plink
-from baldur.io.schema import Names, Section, Text, problem_of, schema_of
 from baldur.io.tables import read_table
 from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 from baldur.views.container import MultiView

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
+from baldur.core.schema import nearest
 from baldur.evaluation.design import Comparison, open_comparison
 from baldur.evaluation.models import Model, make_model
 from baldur.exceptions import BaldurError, InputError, MissingExtraError, StudyError
-from baldur.io.schema import nearest
 from baldur.study.config import ModelEntry, StudyConfig
 from baldur.study.data import StudyData
 from baldur.study.data_checks import variants

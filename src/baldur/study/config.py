@@ -17,11 +17,11 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_
 
 from baldur.core.escape import one_line
 from baldur.core.model_catalog import CLASSIFICATION_MODELS, REGRESSION_MODELS
+from baldur.core.schema import Names, Section, SectionError, Text, nearest, one_of, schema_of
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import name_with_views
 from baldur.evaluation.splits import SCHEMES
 from baldur.exceptions import BaldurError, MissingExtraError, StudyError
-from baldur.io.schema import Names, Section, SectionError, Text, nearest, one_of, schema_of
 from baldur.io.view_sections import OPTIONS_WITH_PATHS, ViewSection
 from baldur.preparation.column_statistics import SCALES
 from baldur.preparation.sites import ESTIMATES, NEW_SITES

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.core.schema import nearest
 from baldur.exceptions import InputError
 from baldur.io import align
 from baldur.io.align import AlignReport
-from baldur.io.schema import nearest
 from baldur.io.view_sections import read_view, view_steps
 from baldur.preparation import Preparation, SiteHarmoniser, Step
 from baldur.preparation.categories import CategoryEncoder, level_columns

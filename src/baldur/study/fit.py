@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from baldur.core.schema import nearest
 from baldur.estimators.summary import named_outputs, views_used
 from baldur.evaluation.fitted_model import one_label, predict_rows
 from baldur.evaluation.metrics import NO_YES
@@ -18,7 +19,6 @@ from baldur.evaluation.run import Progress
 from baldur.evaluation.validation import describe_views, predictor_shift
 from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import ShiftWarning
-from baldur.io.schema import nearest
 from baldur.saving import SavedModel
 from baldur.study.comparison import open_study
 from baldur.study.config import COVARIATES, StudyConfig

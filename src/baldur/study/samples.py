@@ -9,10 +9,10 @@ import pandas as pd
 
 from baldur.core.escape import check_names
 from baldur.core.paths import is_below
+from baldur.core.schema import nearest
 from baldur.evaluation.design import read_label_matrix, yes_or_no
 from baldur.exceptions import BaldurError, InputError
 from baldur.io.align import simplify_id
-from baldur.io.schema import nearest
 from baldur.io.tables import read_text_table
 from baldur.io.view_sections import TableView
 from baldur.study.config import StudyConfig

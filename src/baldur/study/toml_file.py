@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from baldur.core.escape import has_control
+from baldur.core.schema import nearest, problem_of
 from baldur.exceptions import StudyError
-from baldur.io.schema import nearest, problem_of
 from baldur.study.config import ADVICE, StudyConfig, problem, study_schema
 
 _MAX_FILE = 1 << 20

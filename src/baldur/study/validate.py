@@ -12,6 +12,7 @@ import pandas as pd
 import baldur
 from baldur.core.atomic_io import replace_files
 from baldur.core.escape import csv_text, one_line
+from baldur.core.schema import nearest
 from baldur.core.threads import one_thread
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import evaluate_predictions
@@ -29,7 +30,6 @@ from baldur.evaluation.result_files import (
 from baldur.evaluation.results import Results
 from baldur.evaluation.validation import recalibrate
 from baldur.exceptions import InputError
-from baldur.io.schema import nearest
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.data import no_outcome_note

@@ -41,7 +41,7 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
 
     Examples
     --------
-    >>> from baldur.io.schema import nearest
+    >>> from baldur.core.schema import nearest
     >>> nearest("colum", ["column", "task"])
     "did you mean 'column'?"
     >>> nearest("x", ["column", "task"])
