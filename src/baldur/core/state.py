@@ -41,8 +41,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from inspect import signature
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -136,18 +137,35 @@ class Sizes:
 Form = Callable[[Any, Sizes], Any]
 """Checks a stored value and returns it as it is used, or raises a StateError."""
 
+P = ParamSpec("P")
 
-def Plain() -> Form:
+
+def form(read: Callable[Concatenate[Any, Sizes, P], Any]) -> Callable[P, Form]:
+    """Make a function of a value, the sizes and some options one that returns a form."""
+
+    @wraps(read)
+    def with_options(*args: P.args, **options: P.kwargs) -> Form:
+        return lambda value, sizes: read(value, sizes, *args, **options)
+
+    return with_options
+
+
+@form
+def Plain(value: Any, sizes: Sizes) -> Any:
     """Any tree of plain values."""
-    return lambda value, sizes: value
+    return value
 
 
-def OrNone(form: Form) -> Form:
-    """A value of some form, or None."""
-    return lambda value, sizes: None if value is None else form(value, sizes)
+@form
+def OrNone(value: Any, sizes: Sizes, other: Form) -> Any:
+    """A value of some other form, or None."""
+    return None if value is None else other(value, sizes)
 
 
+@form
 def Numbers(
+    value: Any,
+    sizes: Sizes,
     shape: str,
     kind: str = "float",
     *,
@@ -155,51 +173,44 @@ def Numbers(
     unique: bool = False,
     simplex: bool = False,
     **limits: Any,
-) -> Form:
+) -> Any:
     """An array of numbers; `shape` has a number, a name or ``?`` (any number) for each axis.
 
     They are smaller than the size named `below`; with `simplex`, sums along the first axis are 1.
     """
-    check_limits = _limits(**limits)
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        _check_shape(value, shape, kind, sizes)
-        check_limits(value, "numbers")
-        if below is not None:
-            high = sizes.known[below] - 1
-            need(not (value > high).any(), f"expected numbers of at most {high:g}")
-        distinct = not unique or len(np.unique(value)) == value.size
-        need(distinct, "expected numbers that are all different")
-        if simplex:
-            # Sums of weights that were normalised in float64, or stored as float32.
-            sums = value.size > 0 and (np.abs(value.sum(axis=0) - 1.0) <= 1e-6).all()
-            need(sums, "expected weights that sum to 1")
-        return value
-
-    return read
+    _check_shape(value, shape, kind, sizes)
+    _check_limits(value, "numbers", **limits)
+    if below is not None:
+        high = sizes.known[below] - 1
+        need(not (value > high).any(), f"expected numbers of at most {high:g}")
+    distinct = not unique or len(np.unique(value)) == value.size
+    need(distinct, "expected numbers that are all different")
+    if simplex:
+        # Sums of weights that were normalised in float64, or stored as float32.
+        sums = value.size > 0 and (np.abs(value.sum(axis=0) - 1.0) <= 1e-6).all()
+        need(sums, "expected weights that sum to 1")
+    return value
 
 
-def _limits(
+def _check_limits(
+    values: np.ndarray,
+    noun: str,
     finite: bool = True,
     largest: float = LARGEST,
     low: float | None = None,
     high: float | None = None,
     above: float | None = None,
-) -> Callable[[np.ndarray, str], None]:
-    """Return the check of limits of numbers; it is passed what an error calls them."""
-
-    def check(values: np.ndarray, noun: str) -> None:
-        known = values[np.isfinite(values)]
-        need(not finite or known.size == values.size, "expected finite numbers")
-        need(not (np.abs(known) > largest).any(), f"expected {noun} within {largest:g}")
-        if low is not None:
-            need(not (values < low).any(), f"expected {noun} of at least {low:g}")
-        if high is not None:
-            need(not (values > high).any(), f"expected {noun} of at most {high:g}")
-        if above is not None:
-            need(not (values <= above).any(), f"expected {noun} above {above:g}")
-
-    return check
+) -> None:
+    """Refuse numbers outside of limits; `noun` is what an error calls them."""
+    known = values[np.isfinite(values)]
+    need(not finite or known.size == values.size, "expected finite numbers")
+    need(not (np.abs(known) > largest).any(), f"expected {noun} within {largest:g}")
+    if low is not None:
+        need(not (values < low).any(), f"expected {noun} of at least {low:g}")
+    if high is not None:
+        need(not (values > high).any(), f"expected {noun} of at most {high:g}")
+    if above is not None:
+        need(not (values <= above).any(), f"expected {noun} above {above:g}")
 
 
 def _check_shape(value: Any, shape: str, kind: str, sizes: Sizes) -> None:
@@ -217,117 +228,92 @@ def Flags(shape: str) -> Form:
     return Numbers(shape, "bool")
 
 
-def Covariance(shape: str) -> Form:
+@form
+def Covariance(value: Any, sizes: Sizes, shape: str) -> Any:
     """Symmetric, positive semidefinite matrices: the last two axes of the array."""
-    numbers = Numbers(shape)
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        value = numbers(value, sizes)
-        diagonal = np.diagonal(value, axis1=-2, axis2=-1)
-        need((diagonal >= 0).all(), "expected variances that are not negative")
-        if not value.size:
-            return value
-        largest = np.maximum(diagonal.max(axis=-1), np.finfo(float).tiny)[..., None, None]
-        # Scaled first, so that neither tiny nor huge variances leave the range of float64. The
-        # tolerance is far above rounding and far below any correlation that would matter.
-        scaled = value / largest
-        asymmetry = np.abs(scaled - np.swapaxes(scaled, -1, -2))
-        need((asymmetry <= 1e-8).all(), "expected a symmetric matrix")
-        d = np.diagonal(scaled, axis1=-2, axis2=-1)
-        good = (scaled**2 <= (d[..., :, None] + 1e-8) * (d[..., None, :] + 1e-8)).all()
-        if good and value.shape[-1] <= CHECKED_BY_CHOLESKY:
-            try:
-                np.linalg.cholesky(scaled + 1e-8 * np.eye(value.shape[-1]))
-            except np.linalg.LinAlgError:
-                good = False
-        need(good, "expected a positive semidefinite matrix")
+    value = Numbers(shape)(value, sizes)
+    diagonal = np.diagonal(value, axis1=-2, axis2=-1)
+    need((diagonal >= 0).all(), "expected variances that are not negative")
+    if not value.size:
         return value
-
-    return read
-
-
-def Texts(shape: str, *, unique: bool = False) -> Form:
-    """An array of text without control characters."""
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        _check_shape(value, shape, "text", sizes)
-        cells = value.ravel().tolist()
-        need(all(type(cell) is str for cell in cells), "expected text")
-        need(not has_control("".join(cells)), "expected text without control characters")
-        distinct = not unique or len(set(cells)) == len(cells)
-        need(distinct, "expected texts that are all different")
-        return value
-
-    return read
-
-
-def Labels() -> Form:
-    """Class labels: numbers, truth values or printable text, none of them twice."""
-    texts = Texts("?", unique=True)
-    numbers = Numbers("?", "number", largest=np.inf, unique=True)
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        is_text = isinstance(value, np.ndarray) and value.dtype.kind in "UO"
-        return texts(value, sizes) if is_text else numbers(value, sizes)
-
-    return read
-
-
-def Number(**limits: Any) -> Form:
-    """A number; limits as for `Numbers`."""
-    check_limits = _limits(**limits)
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        is_number = type(value) in (int, float)
-        need(is_number, f"expected a number, but got {_described(value)}")
+    largest = np.maximum(diagonal.max(axis=-1), np.finfo(float).tiny)[..., None, None]
+    # Scaled first, so that neither tiny nor huge variances leave the range of float64. The
+    # tolerance is far above rounding and far below any correlation that would matter.
+    scaled = value / largest
+    asymmetry = np.abs(scaled - np.swapaxes(scaled, -1, -2))
+    need((asymmetry <= 1e-8).all(), "expected a symmetric matrix")
+    d = np.diagonal(scaled, axis1=-2, axis2=-1)
+    good = (scaled**2 <= (d[..., :, None] + 1e-8) * (d[..., None, :] + 1e-8)).all()
+    if good and value.shape[-1] <= CHECKED_BY_CHOLESKY:
         try:
-            value = float(value)
-        except OverflowError:
-            raise StateError((), "expected a number that fits into float64") from None
-        check_limits(np.asarray(value), "a number")
-        return value
-
-    return read
+            np.linalg.cholesky(scaled + 1e-8 * np.eye(value.shape[-1]))
+        except np.linalg.LinAlgError:
+            good = False
+    need(good, "expected a positive semidefinite matrix")
+    return value
 
 
-def Integer(low: int = 0, high: int = 2**63 - 1, name: str | None = None) -> Form:
+@form
+def Texts(value: Any, sizes: Sizes, shape: str, *, unique: bool = False) -> Any:
+    """An array of text without control characters."""
+    _check_shape(value, shape, "text", sizes)
+    cells = value.ravel().tolist()
+    need(all(type(cell) is str for cell in cells), "expected text")
+    need(not has_control("".join(cells)), "expected text without control characters")
+    distinct = not unique or len(set(cells)) == len(cells)
+    need(distinct, "expected texts that are all different")
+    return value
+
+
+@form
+def Labels(value: Any, sizes: Sizes) -> Any:
+    """Class labels: numbers, truth values or printable text, none of them twice."""
+    is_text = isinstance(value, np.ndarray) and value.dtype.kind in "UO"
+    numbers = Numbers("?", "number", largest=np.inf, unique=True)
+    return (Texts("?", unique=True) if is_text else numbers)(value, sizes)
+
+
+@form
+def Number(value: Any, sizes: Sizes, **limits: Any) -> Any:
+    """A number; limits as for `Numbers`."""
+    need(type(value) in (int, float), f"expected a number, but got {_described(value)}")
+    try:
+        value = float(value)
+    except OverflowError:
+        raise StateError((), "expected a number that fits into float64") from None
+    _check_limits(np.asarray(value), "a number", **limits)
+    return value
+
+
+@form
+def Integer(
+    value: Any, sizes: Sizes, low: int = 0, high: int = 2**63 - 1, name: str | None = None
+) -> Any:
     """A whole number within limits; no count or index of a model leaves 64 bits.
 
     In shapes, `name` then stands for the number.
     """
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        is_whole = type(value) is int
-        need(is_whole, f"expected a whole number, but got {_described(value)}")
-        need(low <= value <= high, f"expected a whole number from {low} to {high}")
-        if name is not None:
-            sizes.known[name] = value
-        return value
-
-    return read
+    need(type(value) is int, f"expected a whole number, but got {_described(value)}")
+    need(low <= value <= high, f"expected a whole number from {low} to {high}")
+    if name is not None:
+        sizes.known[name] = value
+    return value
 
 
-def Text() -> Form:
+@form
+def Text(value: Any, sizes: Sizes) -> Any:
     """Text without control characters."""
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        good = type(value) is str and not has_control(value)
-        need(good, f"expected printable text, but got {_described(value)}")
-        return value
-
-    return read
+    good = type(value) is str and not has_control(value)
+    need(good, f"expected printable text, but got {_described(value)}")
+    return value
 
 
-def Choice(options: tuple[Any, ...]) -> Form:
+@form
+def Choice(value: Any, sizes: Sizes, options: tuple[Any, ...]) -> Any:
     """One of some values."""
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        for option in options:
-            if type(value) is type(option) and value == option:
-                return option
-        raise StateError((), f"expected one of {options}, but got {_described(value)}")
-
-    return read
+    good = any(type(value) is type(option) and value == option for option in options)
+    need(good, f"expected one of {options}, but got {_described(value)}")
+    return value
 
 
 def Boolean() -> Form:
@@ -335,87 +321,68 @@ def Boolean() -> Form:
     return Choice((True, False))
 
 
-def Names(*, or_text: bool = False) -> Form:
+@form
+def Names(value: Any, sizes: Sizes, *, or_text: bool = False) -> Any:
     """A list of printable names, none of them twice; with `or_text`, also a single name."""
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        if or_text and type(value) is str:
-            return Text()(value, sizes)
-        value = _list(value)
-        good = all(type(name) is str for name in value) and not has_control("".join(value))
-        need(good, "expected a list of printable names")
-        need(len(set(value)) == len(value), "expected names that are all different")
-        return value
-
-    return read
+    if or_text and type(value) is str:
+        return Text()(value, sizes)
+    names = _list(value)
+    good = all(type(name) is str for name in names) and not has_control("".join(names))
+    need(good, "expected a list of printable names")
+    need(len(set(names)) == len(names), "expected names that are all different")
+    return names
 
 
-def Each(form: Form, length: str | None = None) -> Form:
+@form
+def Each(value: Any, sizes: Sizes, entry: Form, length: str | None = None) -> Any:
     """A list of values of one form; ``length="M"`` is a list with one entry per view."""
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        value = _list(value)
-        if length is not None:
-            known = sizes.known.setdefault(length, len(value))
-            need(known == len(value), f"expected {known} entries, but got {len(value)}")
-        views = list(sizes.widths) if length == "M" else None
-        made = []
-        for i, entry in enumerate(value):
-            with at(f"[{i}]"):
-                inner = sizes.inner() if views is None else sizes.of_view(views[i])
-                made.append(form(entry, inner))
-        return made
-
-    return read
+    if length is not None:
+        known = sizes.known.setdefault(length, len(_list(value)))
+        need(known == len(value), f"expected {known} entries, but got {len(value)}")
+    views, entries = list(sizes.widths), []
+    for i, part in enumerate(_list(value)):
+        with at(f"[{i}]"):
+            inner = sizes.of_view(views[i]) if length == "M" else sizes.inner()
+            entries.append(entry(part, inner))
+    return entries
 
 
-def ByName(form: Form) -> Form:
+@form
+def ByName(value: Any, sizes: Sizes, entry: Form) -> Any:
     """A dictionary from names to values of one form."""
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        made = {}
-        for name, entry in _object(value).items():
-            with at(name[:60]):
-                made[name] = form(entry, sizes.inner())
-        return made
-
-    return read
+    entries = {}
+    for name, part in _object(value).items():
+        with at(name[:60]):
+            entries[name] = entry(part, sizes.inner())
+    return entries
 
 
-def ByView(form: Form, *, some: bool = False) -> Form:
+@form
+def ByView(value: Any, sizes: Sizes, entry: Form, *, some: bool = False) -> Any:
     """A dictionary with an entry for each view, in their order; with `some`, for some of them."""
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        present = [name for name in sizes.widths if name in _object(value)]
-        complete = some or len(present) == len(sizes.widths)
-        ordered = list(value) == present and complete
-        need(ordered, f"expected one entry for each of {list(sizes.widths)[:8]}")
-        made = {}
-        for name in present:
-            with at(name):
-                made[name] = form(value[name], sizes.of_view(name))
-        return made
-
-    return read
+    views = [name for name in sizes.widths if not some or name in _object(value)]
+    need(list(_object(value)) == views, f"expected one entry for each of {list(sizes.widths)[:8]}")
+    entries = {}
+    for name in views:
+        with at(name):
+            entries[name] = entry(value[name], sizes.of_view(name))
+    return entries
 
 
-def Widths() -> Form:
+@form
+def Widths(value: Any, sizes: Sizes) -> Any:
     """The number of columns of each view; `ByView` and ``M`` then refer to these views."""
-    by_name = ByName(Integer(1))
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        widths = by_name(value, sizes)
-        need(widths, "expected at least one view")
-        need(not has_control("".join(widths)), "expected printable names of views")
-        sizes.widths, sizes.known["M"] = widths, len(widths)
-        return dict(widths)
-
-    return read
+    widths = ByName(Integer(1))(value, sizes)
+    need(widths, "expected at least one view")
+    need(not has_control("".join(widths)), "expected printable names of views")
+    sizes.widths, sizes.known["M"] = widths, len(widths)
+    return dict(widths)
 
 
-def Object(*classes: type) -> Form:
+@form
+def Object(value: Any, sizes: Sizes, *classes: type) -> Any:
     """An object of one of some classes."""
-    return lambda value, sizes: read_state(value, *classes, sizes=sizes.inner())
+    return read_state(value, *classes, sizes=sizes.inner())
 
 
 # -- objects -------------------------------------------------------------------------------------
