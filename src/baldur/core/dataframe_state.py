@@ -43,7 +43,7 @@ _NULLABLE = {
 }
 """Nullable types of pandas, and the NumPy types of their values."""
 
-_TIMES = re.compile(r"(datetime|timedelta)64\[(s|ms|us|ns)(?:, (.+))?\]")
+_TIMES = re.compile(r"(datetime|timedelta)64\[(s|ms|us|ns)(, .+)?\]")
 
 
 def _name(value: Any, sizes: Sizes) -> Any:
@@ -73,9 +73,7 @@ def _column_state(column: pd.Series) -> dict[str, Any]:
         levels = _column_state(column.cat.categories.to_series())
     elif dtype.kind in "mM":
         # Nanoseconds or coarser since 1970, in UTC; NaT is the smallest int64.
-        if getattr(dtype, "tz", None) is not None:
-            column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-        values = column.to_numpy().astype("int64")
+        values = np.array(pd.Index(column).asi8)
     elif isinstance(dtype, pd.StringDtype):
         kind, missing = "string", column.isna().to_numpy(dtype=bool)
         values = np.array(column.astype(object).where(~missing, "").tolist(), dtype=object)
@@ -99,15 +97,9 @@ def _read_column(state: Any, sizes: Sizes) -> Any:
     is_text = kind in ("text", "string")
     with at("values"):
         if kind == "mixed":
-            values = Each(_cell, "rows")(values, sizes)
-        else:
-            values = (Texts("rows") if is_text else _NUMBERS)(values, sizes)
-    if kind == "mixed":
-        made = np.empty(len(values), dtype=object)
-        # One by one, as a cell may be a list.
-        for i, cell in enumerate(values):
-            made[i] = cell
-        return made
+            # Not an array at once, as a cell may be a list.
+            return pd.Series(Each(_cell, "rows")(values, sizes), dtype=object).to_numpy()
+        values = (Texts("rows") if is_text else _NUMBERS)(values, sizes)
     if kind in ("text", "number"):
         return values.astype(object) if is_text else values
     if kind == "string" or kind in _NULLABLE:
@@ -126,9 +118,13 @@ def _read_column(state: Any, sizes: Sizes) -> Any:
         need(inside, f"expected numbers from -1 to {len(levels) - 1}", "values")
         ordered = kind == "ordered category"
         return pd.Categorical.from_codes(values, categories=levels, ordered=ordered)
-    times = _TIMES.fullmatch(kind)
-    need(times, "a type that is not known", "type")
-    return _times(values.astype("int64"), *times.groups() if times else ())
+    need(_TIMES.fullmatch(kind), "a type that is not known", "type")
+    counts: Any = pd.Series(values.astype("int64"))
+    try:
+        return counts.astype(kind).array
+    except Exception as error:  # whatever the library for time zones says
+        name = type(error).__name__
+        need(False, f"a time zone that is not known ({name})", "type")
 
 
 _NUMBERS = Numbers("rows", "number", finite=False, largest=np.inf)
@@ -149,20 +145,6 @@ _FRAME: dict[str, Form] = {
     "index_name": _name,
     "attrs": ByName(Plain()),
 }
-
-
-def _times(counts: np.ndarray, kind: str, unit: str, zone: str | None) -> Any:
-    """Return points in time or durations from units since 1970 in UTC."""
-    if kind == "timedelta":
-        return counts.view(f"m8[{unit}]")
-    times = pd.Series(counts.view(f"M8[{unit}]"))
-    if zone is None:
-        return times.array
-    try:
-        return times.dt.tz_localize("UTC").dt.tz_convert(zone).array
-    except Exception as error:  # whatever the library for time zones says
-        name = type(error).__name__
-        need(False, f"a time zone that is not known ({name})", "type")
 
 
 def dataframe_state(frame: pd.DataFrame) -> dict[str, Any]:
