@@ -114,19 +114,10 @@ def test_memory_order_stays_so_that_products_round_alike():
     assert from_files(*to_files(big)).tolist() == [0, 1, 2]
 
 
-def test_numpy_numbers_and_tuples_become_plain():
-    again = from_files(
-        *to_files({"a": np.float32(0.5), "b": (np.int8(1), np.str_("x")), "c": True})
-    )
-    assert again == {"a": 0.5, "b": [1, "x"], "c": True}
-    assert type(again["a"]) is float
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
         object(),
-        {1: 2},
         {1, 2},
         b"bytes",
         1j,

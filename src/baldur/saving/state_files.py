@@ -94,7 +94,7 @@ def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def pack_tree(tree: Any) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return a state tree as a value for JSON, and its arrays by name."""
+    """Return plain values (`baldur.core.state.plain`) as a value for JSON, and arrays by name."""
     arrays: dict[str, np.ndarray] = {}
     return _pack(tree, "model", 0, arrays), arrays
 
@@ -102,24 +102,21 @@ def pack_tree(tree: Any) -> tuple[Any, dict[str, np.ndarray]]:
 def _pack(value: Any, where: str, depth: int, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, np.ndarray):
         return _pack_array(value, where, arrays)
-    if isinstance(value, np.generic):
-        value = value.item()
     if isinstance(value, str):
-        return _check_printable(str(value), where)
+        return _check_printable(value, where)
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
+        return value if math.isfinite(value) else {"$float": repr(value)}
     if value is None or (isinstance(value, int) and abs(value) < limits.INTEGER):
         return value
     if depth >= limits.DEPTH:
         raise InputError(f"{where} cannot be saved: it is nested too deeply.")
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list):
         return [_pack(v, f"{where}[{i}]", depth + 1, arrays) for i, v in enumerate(value)]
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+    if isinstance(value, dict):
         packed = {}
         for key, entry in value.items():
-            name = _check_printable(str(key), where)
-            inner = _pack(entry, f"{where}.{name}", depth + 1, arrays)
-            packed[f"${name}" if name.startswith("$") else name] = inner
+            inner = _pack(entry, f"{where}.{_check_printable(key, where)}", depth + 1, arrays)
+            packed[f"${key}" if key.startswith("$") else key] = inner
         return packed
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise InputError(
