@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from baldur.core.atomic_io import PART, folder_lock, make_folder, sync_folder, writing
+from baldur.core.atomic_io import PART, atomic_file, folder_lock, make_folder, sync_folder, writing
 from baldur.core.paths import open_plain
 from baldur.core.state import ByName, Choice, Form, Sizes, StateError, Text, read_fields
 from baldur.exceptions import InputError
@@ -148,7 +147,7 @@ def identity_of(manifest: dict[str, Any]) -> str:
 
 
 _LEFTOVER = re.compile(rf"\.[0-9a-f]{{32}}{re.escape(PART)}")
-# Files that a save which was killed left behind.
+"""Files that a save which was killed left behind."""
 
 
 def check_place(folder: Path, overwrite: bool) -> None:
@@ -197,38 +196,33 @@ def write_folder(
 def _write(folder: Path, manifest: dict[str, Any], parts: Mapping[str, bytes]) -> None:
     place = 1 - _present_place(folder)
     names = dict(zip(("state", "arrays"), DATA_FILES[place], strict=True))
-    manifest["data_files"] = list(DATA_FILES[place])
-    contents = {names.get(part, part): content for part, content in parts.items()}
-    contents[MANIFEST] = write_json(manifest, indent=1)
-    staged: dict[str, Path] = {}
-    try:
-        # All of it is on the disk before anything is replaced: a full disk changes nothing.
-        for name, content in contents.items():
-            staged[name] = folder / f".{uuid4().hex}{PART}"
-            with open(staged[name], "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        for name in DATA_FILES[place]:
-            os.replace(staged[name], folder / name)
+    described = write_json({**manifest, "data_files": list(DATA_FILES[place])}, indent=1)
+    card = {name: content for name, content in parts.items() if name not in names}
+    # All of it is on the disk before anything is replaced: a full disk changes nothing.
+    with _staged(folder, card), _staged(folder, {MANIFEST: described}):
+        with _staged(folder, {name: parts[part] for part, name in names.items()}):
+            pass
         # No card stays beside a model that it is not of. Killed within the next few steps, the
         # old or the new model is there, whole, without its card; `model.card` writes it again.
         for name in PRINTED:
-            with suppress(FileNotFoundError):
-                os.unlink(folder / name)
+            (folder / name).unlink(missing_ok=True)
         sync_folder(folder)
-        os.replace(staged[MANIFEST], folder / MANIFEST)
-        sync_folder(folder)
-        for name in PRINTED:
-            if name in staged:
-                os.replace(staged[name], folder / name)
-    finally:
-        for part in staged.values():
-            with suppress(OSError):
-                os.unlink(part)
     for name in DATA_FILES[1 - place]:
         with suppress(OSError):
             os.unlink(folder / name)
+    sync_folder(folder)
+
+
+@contextmanager
+def _staged(folder: Path, contents: Mapping[str, bytes]) -> Iterator[None]:
+    """Write files that appear under their names when the block ends without error."""
+    with ExitStack() as stack:
+        for name, content in contents.items():
+            file = stack.enter_context(atomic_file(folder / name, sync=False))
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield
     sync_folder(folder)
 
 
