@@ -76,7 +76,8 @@ def test_working_set_finds_the_support_of_the_full_lasso(monkeypatch):
     X = rng.standard_normal((50, 900))
     y = np.where(X[:, :4].sum(axis=1) > 0, 1.0, -1.0)
     mv = MultiView({"x": X})
-    block = Block("x", Preparation().fit(mv).transform(mv)["x"])
+    preparation = Preparation().fit(mv)
+    block = Block(preparation.transform(mv)["x"], preparation)
     full = lasso_support(block, y, 0.2)
 
     def forced(*args, **options):

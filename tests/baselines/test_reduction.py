@@ -47,8 +47,9 @@ def test_narrow_views_give_the_same_from_their_own_side(reduction):
     narrow = rng.standard_normal((50, 12))
     narrow[:, -1] = narrow[:, 0] - narrow[:, 1]  # rank 11
     mv = MultiView({"narrow": narrow, "wide": rng.standard_normal((50, 90))})
-    for name, view in Preparation().fit_transform(mv).items():
-        b = Block(name, view)
+    preparation = Preparation()
+    for view in preparation.fit_transform(mv).values():
+        b = Block(view, preparation)
         ours, literal = reduce_block(b, reduction, 0.9), reduce_gram(b.gram(), reduction, 0.9)
         (features, lift), (literal_features, literal_lift) = ours, literal
         assert features.shape == literal_features.shape

@@ -41,14 +41,10 @@ def fit_converges(model: Any, X: Array, y: NDArray[Any]) -> bool:
     return len(others) == len(caught)
 
 
-def positive_classes(n_classes: int) -> NDArray[np.intp]:
-    """Return the codes of the classes that have a model of their own, one against the rest."""
-    return np.array([1]) if n_classes == 2 else np.arange(n_classes)
-
-
 def one_against_rest(codes: NDArray[np.intp], n_classes: int) -> Array:
     """Return targets -1 and +1: of the second of two classes (n, 1), or of each class (n, C)."""
-    return np.where(codes[:, None] == positive_classes(n_classes), 1.0, -1.0)
+    positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+    return np.where(codes[:, None] == positive, 1.0, -1.0)
 
 
 def logistic_proba(linear: Array) -> Array:
@@ -124,15 +120,10 @@ class BaselineEstimator(BaseEstimator):
 
     def _blocks(self, prepared: dict[str, PreparedView]) -> list[Block]:
         scaled = getattr(self, "block_scale", False)
-        widths = self.preparation_.n_features_
-        blocks = []
-        for name in self.view_names_:
-            view = prepared[name]
-            narrower = view.shape[1] < widths[name]
-            columns = self.preparation_.columns_[name] if narrower else None
-            factor = float(view.shape[1]) ** -0.5 if scaled else 1.0
-            blocks.append(Block(name, view, factor, columns, widths[name]))
-        return blocks
+        return [
+            Block(view, self.preparation_, float(view.shape[1]) ** -0.5 if scaled else 1.0)
+            for view in (prepared[name] for name in self.view_names_)
+        ]
 
     def _linear(self, blocks: list[Block]) -> Array:
         """Return ``sum_v X_v B_v + b`` (n, k) for ``coef_`` (D_v, k) and ``intercept_`` (k,)."""
@@ -140,10 +131,8 @@ class BaselineEstimator(BaseEstimator):
 
     def _split(self, values: NDArray[Any], blocks: list[Block]) -> dict[str, NDArray[Any]]:
         """Return an array over all prepared columns (last axis) as one array per input view."""
-        return {
-            b.name: np.moveaxis(b.over_input(np.moveaxis(part, -1, 0)), 0, -1)
-            for b, part in zip(blocks, split_columns(values, blocks), strict=True)
-        }
+        parts = zip(blocks, split_columns(values, blocks), strict=True)
+        return {b.name: self.preparation_.expand(b.name, part) for b, part in parts}
 
 
 def _has_proba(estimator: Any) -> bool:
@@ -151,13 +140,13 @@ def _has_proba(estimator: Any) -> bool:
 
 
 class BaselineClassifier(ClassifierMixin, BaselineEstimator):
-    """Base of the classifiers: subclasses define ``_fit`` and ``_scores`` or ``_proba``."""
+    """Base of the classifiers: subclasses define ``_fit``, and more where they are not linear."""
 
     _min_classes = 2
 
     def _scores(self, blocks: list[Block]) -> Array:
         """Return scores (n, C), the largest of which is predicted, or margins (n, 1)."""
-        return self._proba(blocks)
+        return self._linear(blocks)
 
     def _proba(self, blocks: list[Block]) -> Array:
         """Return class probabilities (n, C), where the method has them."""
@@ -193,11 +182,11 @@ class BaselineClassifier(ClassifierMixin, BaselineEstimator):
 
 
 class BaselineRegressor(RegressorMixin, BaselineEstimator):
-    """Base of the regressors: subclasses define ``_fit`` and ``_predict``."""
+    """Base of the regressors: subclasses define ``_fit``, and ``_predict`` where it is not linear."""
 
     def _predict(self, blocks: list[Block]) -> Array:
         """Return one number per row (n,)."""
-        raise NotImplementedError
+        return self._linear(blocks)[:, 0]
 
     def _encode(self, y: NDArray[Any]) -> NDArray[Any]:
         return check_array(

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from baldur.core.parameters import Constraint, is_number, one_of, optional
 from baldur.core.types import Array
 from baldur.exceptions import InputError
+from baldur.preparation import Preparation
 from baldur.views.prepared_view import PreparedView
 from baldur.views.standardised_blocks import gram_eigh
 
@@ -30,15 +31,16 @@ COLUMN_BLOCK = 8192
 
 @dataclass(frozen=True)
 class Block:
-    """One standardised view times a constant (the block scaling), read only through products."""
+    """One prepared view times a constant (the block scaling), read only through products."""
 
-    name: str
     view: PreparedView
+    preparation: Preparation
     factor: float = 1.0
-    columns_of_input: NDArray[np.intp] | None = None
-    """Positions of the columns among those of the input; None where these are the same."""
-    n_input: int = 0
-    """Number of columns of the input."""
+
+    @property
+    def name(self) -> str:
+        """Name of the view."""
+        return self.view.name
 
     @property
     def width(self) -> int:
@@ -47,15 +49,12 @@ class Block:
 
     def over_input(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of prepared columns (first axis) over all columns of the input."""
-        if self.columns_of_input is None:
-            return values
-        full = np.zeros((self.n_input, *values.shape[1:]), dtype=values.dtype)
-        full[self.columns_of_input] = values
-        return full
+        return np.ascontiguousarray(self.preparation.expand(self.name, values.T).T)
 
     def take(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of the columns of the input (first axis) for the prepared columns."""
-        return values if self.columns_of_input is None else values[self.columns_of_input]
+        columns = self.preparation.columns_[self.name]
+        return values if len(columns) == len(values) else values[columns]
 
     def mask(self, value: bool) -> NDArray[np.bool_]:
         """Return a mask of the columns of the input: `value` where they are prepared."""
@@ -163,13 +162,9 @@ def split_columns(values: NDArray[Any], blocks: list[Block]) -> list[NDArray[Any
 
 def gather_columns(blocks: list[Block], idx: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the columns ``idx`` (sorted, counted over all views) as one dense array."""
-    cuts = np.concatenate([[0], np.cumsum([b.width for b in blocks])])
-    parts = [
-        b.columns(idx[(idx >= lo) & (idx < hi)] - lo)
-        for b, lo, hi in zip(blocks, cuts[:-1], cuts[1:], strict=True)
-        if np.any((idx >= lo) & (idx < hi))
-    ]
-    return np.hstack(parts) if parts else np.zeros((blocks[0].view.shape[0], 0))
+    starts = np.cumsum([0] + [b.width for b in blocks])[:-1]
+    parts = np.split(idx, np.searchsorted(idx, starts[1:]))
+    return np.hstack([b.columns(p - s) for b, p, s in zip(blocks, parts, starts, strict=True)])
 
 
 def project_all(blocks: list[Block], A: NDArray[np.float64]) -> NDArray[np.float64]:

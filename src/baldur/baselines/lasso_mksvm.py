@@ -20,7 +20,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
 from baldur.baselines.base import BaselineClassifier, Masks, one_against_rest
-from baldur.baselines.blocks import Block
+from baldur.baselines.blocks import Block, project_all, split_columns
 from baldur.baselines.linear import solve_on_working_set
 from baldur.core.parameters import POSITIVE, Constraint, is_number, one_of
 from baldur.core.types import Array, Mask
@@ -74,11 +74,9 @@ def lasso_support(block: Block, y: Array, fraction: float, rows: Any = None) -> 
 
 def best_column(blocks: list[Block], y: Array) -> Masks:
     """Return masks with only the column that is most correlated with y, over all views."""
-    strengths = [np.abs(b.project((y - y.mean())[:, None])[:, 0]) for b in blocks]
-    best = int(np.argmax([strength.max(initial=0.0) for strength in strengths]))
-    masks = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
-    masks[blocks[best].name][int(np.argmax(strengths[best]))] = True
-    return masks
+    strength = np.abs(project_all(blocks, (y - y.mean())[:, None])[:, 0])
+    best = np.arange(len(strength)) == np.argmax(strength)
+    return {b.name: mask for b, mask in zip(blocks, split_columns(best, blocks), strict=True)}
 
 
 def svm_dual(K: Array, y: Array, C: float) -> tuple[Array, float]:
@@ -89,7 +87,7 @@ def svm_dual(K: Array, y: Array, C: float) -> tuple[Array, float]:
     return alpha, float(model.intercept_[0])
 
 
-def fit_mkl(kernels: list[Array], y: Array, C: float, p: float, *, max_iter: int = 100) -> Array:
+def fit_mkl(kernels: Array, y: Array, C: float, p: float, *, max_iter: int = 100) -> Array:
     """lp-norm multiple kernel learning: weights (V,) with ``||beta||_p = 1``.
 
     Alternates an SVM with ``beta_v = ||w_v||^{2/(p+1)} / (sum_u ||w_u||^{2p/(p+1)})^{1/p}`` where
@@ -98,7 +96,7 @@ def fit_mkl(kernels: list[Array], y: Array, C: float, p: float, *, max_iter: int
     V = len(kernels)
     beta = np.full(V, (1.0 / V) ** (1.0 / p))
     for _ in range(max_iter):
-        alpha, _ = svm_dual(np.tensordot(beta, np.asarray(kernels), axes=1), y, C)
+        alpha, _ = svm_dual(np.tensordot(beta, kernels, axes=1), y, C)
         norms = beta * np.sqrt([max(float(alpha @ k @ alpha), 0.0) for k in kernels])
         if norms.sum() <= 0.0:
             break
@@ -192,25 +190,23 @@ class LassoMkSVMClassifier(BaselineClassifier):
         masks = self._select(blocks, signs)
         self.lasso_features_ = {b.name: b.over_input(masks[b.name]) for b in blocks}
         self.n_lasso_features_ = int(sum(m.sum() for m in masks.values()))
-        idx = {b.name: np.flatnonzero(masks[b.name]) for b in blocks}
-        columns = [b.columns(idx[b.name]) for b in blocks]
+        live = [b for b in blocks if masks[b.name].any()]
+        columns = [b.columns(np.flatnonzero(masks[b.name])) for b in live]
         kernels, units = _unit_kernels(columns)
-        live = [v for v, X in enumerate(columns) if X.shape[1]]
-        self.view_weights_ = np.zeros((signs.shape[1], len(blocks)))
-        self.intercept_ = np.zeros(signs.shape[1])
-        self.coef_ = {b.name: np.zeros((len(idx[b.name]), signs.shape[1])) for b in blocks}
+        outputs = signs.shape[1]
+        weights, self.intercept_ = np.zeros((outputs, len(live))), np.zeros(outputs)
+        self.coef_ = {b.name: np.zeros((masks[b.name].sum(), outputs)) for b in blocks}
         for c, y in enumerate(signs.T):
-            beta = self._weights(blocks, [kernels[v] for v in live], live, y)
-            self.view_weights_[c, live] = beta
-            total = np.tensordot(beta, np.asarray([kernels[v] for v in live]), axes=1)
-            alpha, self.intercept_[c] = svm_dual(total, y, self.C)
-            for v, weight in zip(live, beta, strict=True):
-                self.coef_[blocks[v].name][:, c] = weight * (columns[v].T @ alpha) / units[v]
+            weights[c] = self._weights(live, kernels, y)
+            alpha, self.intercept_[c] = svm_dual(
+                np.tensordot(weights[c], kernels, axes=1), y, self.C
+            )
+            for b, X, unit, weight in zip(live, columns, units, weights[c], strict=True):
+                self.coef_[b.name][:, c] = weight * (X.T @ alpha) / unit
+        self.view_weights_ = np.zeros((outputs, len(blocks)))
+        self.view_weights_[:, [masks[b.name].any() for b in blocks]] = weights
         used = self.view_weights_.max(axis=0) > DROPPED
-        return {
-            b.name: self.lasso_features_[b.name] & bool(u)
-            for b, u in zip(blocks, used, strict=True)
-        }
+        return {b.name: self.lasso_features_[b.name] & u for b, u in zip(blocks, used, strict=True)}
 
     def _select(self, blocks: list[Block], signs: Array, rows: Any = None) -> Masks:
         """Return the union over the one-against-rest problems, or else the best column."""
@@ -222,16 +218,16 @@ class LassoMkSVMClassifier(BaselineClassifier):
             return best_column(blocks, signs[:, 0])
         return masks
 
-    def _weights(
-        self, blocks: list[Block], kernels: list[Array], live: list[int], y: Array
-    ) -> Array:
+    def _weights(self, live: list[Block], kernels: Array, y: Array) -> Array:
+        """Return the weight of the kernel of each view that has selected columns."""
+        V = len(live)
         if self.weights == "mkl":
             return fit_mkl(kernels, y, self.C, self.p)
-        if self.weights == "uniform" or len(live) == 1:
-            return np.full(len(live), (1.0 / len(live)) ** (1.0 / self.p))
-        return self._grid_search(blocks, live, y)
+        if self.weights == "uniform" or V == 1:
+            return np.full(V, (1.0 / V) ** (1.0 / self.p))
+        return self._grid_search(live, y)
 
-    def _grid_search(self, blocks: list[Block], live: list[int], y: Array) -> Array:
+    def _grid_search(self, live: list[Block], y: Array) -> Array:
         """Return the best weights by inner accuracy; each fold selects its own features."""
         grid = simplex_grid(len(live), self.grid_step)
         smallest = int(min(np.sum(y > 0), np.sum(y < 0)))
@@ -242,11 +238,11 @@ class LassoMkSVMClassifier(BaselineClassifier):
             min(self.cv, smallest), shuffle=True, random_state=self.random_state
         )
         for train, test in folds.split(np.zeros((len(y), 1)), y):
-            masks = self._select(blocks, y[:, None], train)
-            columns = [blocks[v].columns(np.flatnonzero(masks[blocks[v].name])) for v in live]
+            masks = self._select(live, y[:, None], train)
+            columns = [b.columns(np.flatnonzero(masks[b.name])) for b in live]
             kernels, _ = _unit_kernels(columns, train)
             for g, beta in enumerate(grid):
-                K = np.tensordot(beta, np.asarray(kernels), axes=1)
+                K = np.tensordot(beta, kernels, axes=1)
                 alpha, offset = svm_dual(K[np.ix_(train, train)], y[train], self.C)
                 f = K[np.ix_(test, train)] @ alpha + offset
                 right[g] += np.sum((f > 0) == (y[test] > 0))
@@ -255,21 +251,18 @@ class LassoMkSVMClassifier(BaselineClassifier):
         return np.asarray(grid[best[np.argmin(np.sum(grid[best] ** 2, axis=1))]])
 
     def _scores(self, blocks: list[Block]) -> Array:
-        out = np.zeros((blocks[0].view.shape[0], len(self.intercept_))) + self.intercept_
+        total = np.zeros((blocks[0].view.shape[0], len(self.intercept_))) + self.intercept_
         for b in blocks:
-            idx = np.flatnonzero(b.take(self.lasso_features_[b.name]))
-            if len(idx):
-                out += b.columns(idx) @ self.coef_[b.name]
-        return out
+            selected = np.flatnonzero(b.take(self.lasso_features_[b.name]))
+            total += b.columns(selected) @ self.coef_[b.name]
+        return total
 
 
-def _unit_kernels(columns: list[Array], rows: Any = slice(None)) -> tuple[list[Array], list[float]]:
-    """Return linear kernels divided by their mean diagonal on ``rows``, and those means."""
-    kernels, units = [], []
-    for X in columns:
-        K = X @ X.T
-        unit = float(np.mean(np.diag(K)[rows])) if X.shape[1] else 1.0
-        unit = unit if unit > 0 else 1.0
-        kernels.append(K / unit)
-        units.append(unit)
-    return kernels, units
+def _unit_kernels(columns: list[Array], rows: Any = slice(None)) -> tuple[Array, list[float]]:
+    """Return linear kernels (V, n, n) divided by their mean diagonal on ``rows``, and those means.
+
+    A kernel of zeros is divided by 1.
+    """
+    kernels = [X @ X.T for X in columns]
+    units = [float(np.mean(np.diag(K)[rows])) or 1.0 for K in kernels]
+    return np.array([K / unit for K, unit in zip(kernels, units, strict=True)]), units

@@ -214,9 +214,6 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
         self.coef_ = {k: c.T for k, c in self._split(w.T, blocks).items()}
         return {k: np.any(c != 0.0, axis=1) for k, c in self.coef_.items()}
 
-    def _scores(self, blocks: list[Block]) -> Array:
-        return self._linear(blocks)
-
     def _proba(self, blocks: list[Block]) -> Array:
         return logistic_proba(self._linear(blocks))
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.baselines.base import BaselineClassifier, BaselineRegressor
+from baldur.baselines.base import BaselineClassifier, BaselineRegressor, one_against_rest
 from baldur.baselines.blocks import Block, total_width
 from baldur.core.parameters import Constraint, integer, optional
 from baldur.core.types import Array
@@ -138,11 +138,8 @@ class MVPLSClassifier(BaselineClassifier):
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         C = len(self.classes_)
         n_components = max(2, C - 1) if self.n_components is None else self.n_components
-        Y: Array = np.eye(C)[codes] if C > 2 else np.where(codes[:, None] == 1, 1.0, -1.0)
+        Y = np.eye(C)[codes] if C > 2 else one_against_rest(codes, C)
         _fit_components(self, blocks, Y, int(n_components))
-
-    def _scores(self, blocks: list[Block]) -> Array:
-        return self._linear(blocks)
 
     def _proba(self, blocks: list[Block]) -> Array:
         """Outputs clipped to [0, 1] and renormalised; uncalibrated."""
@@ -195,9 +192,6 @@ class MVPLSRegressor(BaselineRegressor):
 
     def _fit(self, blocks: list[Block], y: Array) -> None:
         _fit_components(self, blocks, y[:, None], int(self.n_components))
-
-    def _predict(self, blocks: list[Block]) -> Array:
-        return self._linear(blocks)[:, 0]
 
 
 def _fit_components(

@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import BaselineClassifier, positive_classes
+from baldur.baselines.base import BaselineClassifier, one_against_rest
 from baldur.baselines.blocks import Block, dense_concatenation, split_columns
 from baldur.core.parameters import Constraint, integer, one_of
 from baldur.core.types import Array
@@ -238,11 +238,11 @@ class PBMVBoostClassifier(BaselineClassifier):
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
         views = self._dense(blocks)
         rng = check_random_state(self.random_state)
-        targets = positive_classes(len(self.classes_))
+        targets = one_against_rest(codes, len(self.classes_)).T
         self.ensembles_ = [
             fit_pb_mvboost(
                 views,
-                np.where(codes == c, 1.0, -1.0),
+                y,
                 int(self.n_rounds),
                 rng,
                 max_depth=self.max_depth,
@@ -251,11 +251,11 @@ class PBMVBoostClassifier(BaselineClassifier):
                 jacobian=self.constraint_jacobian,
                 fixed_tree_seed=self.fixed_tree_seed,
             )
-            for c in targets
+            for y in targets
         ]
         self.view_weights_ = np.array([e.rho for e in self.ensembles_])
         # A vote of zero goes to the side with more training rows.
-        self.ties_ = [1.0 if np.mean(codes == c) > 0.5 else -1.0 for c in targets]
+        self.ties_ = [1.0 if y.sum() > 0.0 else -1.0 for y in targets]
         used = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
         for e in self.ensembles_:
             for t, row in enumerate(e.trees):

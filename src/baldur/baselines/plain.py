@@ -112,10 +112,8 @@ class SideBySideBaseline(BaselineEstimator):
             rtol = max((b.rtol or 0.0) for b in blocks) or None
             features, lift = reduce_gram(np.add.reduce([b.gram() for b in blocks]), rtol=rtol)
             # Where every column is constant, a column of zeros leaves only the offset.
-            empty = lift.shape[1] == 0
-            self._fit_model(np.zeros((n, 1)) if empty else features, target)
-            coef = np.atleast_2d(model.coef_).T
-            dual = np.zeros((n, coef.shape[1])) if empty else lift @ coef
+            self._fit_model(features if features.size else np.zeros((n, 1)), target)
+            dual = lift @ np.atleast_2d(model.coef_).T[: lift.shape[1]]
             self.coef_ = {b.name: b.weights(dual) for b in blocks}
         else:
             self._fit_model(self._matrix(blocks), target)

@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import BaselineClassifier, positive_classes
+from baldur.baselines.base import BaselineClassifier, one_against_rest
 from baldur.baselines.blocks import Block, check_memory, dense_concatenation, total_width
 from baldur.core.optional import import_extra
 from baldur.core.parameters import Constraint, integer, one_of
@@ -286,14 +286,14 @@ class SGPARDClassifier(BaselineClassifier):
             fit_sgp(
                 inputs,
                 inducing,
-                (codes == c).astype(np.float64),
+                (y > 0.0).astype(np.float64),
                 distances=self.ard == "view",
                 lr=self.learning_rate,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 seed=seed,
             )
-            for c in positive_classes(len(self.classes_))
+            for y in one_against_rest(codes, len(self.classes_)).T
         ]
         self.elbo_ = [np.array(fit.elbo) for fit in self.models_]
         self.n_iter_ = max(len(fit.elbo) for fit in self.models_)

@@ -31,7 +31,7 @@ def ridge_logistic(F: Array, codes: NDArray[np.intp], C: float) -> tuple[Array, 
             NotConvergedWarning,
             stacklevel=3,
         )
-    return model.coef_.T, model.intercept_
+    return model.coef_.T[: F.shape[1]], model.intercept_
 
 
 def _log_proba(linear: Array) -> Array:
@@ -52,7 +52,7 @@ def out_of_fold(
         if len(np.unique(codes[train])) < K:
             continue
         w, b = ridge_logistic(F[train], codes[train], C)
-        out[test] = _log_proba((F[test] @ w if F.shape[1] else np.zeros((len(test), 1))) + b)
+        out[test] = _log_proba(F[test] @ w + b)
     out[absent] = 0.0
     return out
 
