@@ -291,46 +291,35 @@ def without_factor(state: State, data: Data, k: int) -> State:
     Its bound is that of the smaller model; `factor_constant` makes it comparable.
     """
     rest = np.delete(np.arange(state.n_factors), k)
-    square = np.ix_(rest, rest)
     gamma_shape = data.gamma_prior.shape + 0.5 * rest.size
     views = []
     for view in state.views:
-        q, dropped = view.q, view.dropped
-        q = replace(
-            q,
-            coef=q.coef[:, rest],
-            coef_var=q.coef_var[:, rest],
-            null_var=q.null_var[rest],
-            H=q.H[:, rest],
-            trace=q.trace[rest],
-            gamma_w2=q.gamma_w2[rest],
-            logdet=q.logdet[rest],
-        )
-        dropped = replace(
-            dropped,
-            gamma=_same_mean(dropped.gamma, gamma_shape),
-            trace=dropped.trace[rest],
-            w2=dropped.w2[rest],
-            logdet=dropped.logdet[rest],
-        )
+        gamma = _same_mean(view.dropped.gamma, gamma_shape)
+        dropped = _of_factors(view.dropped, rest, "trace", "w2", "logdet")
+        weights = ("coef", "coef_var", "null_var", "H", "trace", "gamma_w2", "logdet")
         view = replace(
             view,
-            q=q,
-            delta=GammaPosterior(view.delta.shape, view.delta.rate[rest]),
+            q=replace(view.q, **_of_factors(view.q, rest, *weights)),
+            delta=replace(view.delta, **_of_factors(view.delta, rest, "rate")),
             gamma=_same_mean(view.gamma, gamma_shape),
-            dropped=dropped,
+            dropped=replace(view.dropped, gamma=gamma, **dropped),
         )
         views.append(view)
+    square = np.ix_(rest, rest)
     return replace(
         state,
-        Z=state.Z[:, rest],
+        **_of_factors(state, rest, "Z", "V"),
         Z_cov=state.Z_cov[square],
-        V=state.V[:, rest],
         V_cov=state.V_cov[square],
-        omega=GammaPosterior(state.omega.shape, state.omega.rate[rest]),
+        omega=replace(state.omega, **_of_factors(state.omega, rest, "rate")),
         tau=_same_mean(state.tau, VAGUE.shape + 0.5 * data.n * rest.size),
         views=tuple(views),
     )
+
+
+def _of_factors(posterior: Any, rest: IntArray, *names: str) -> dict[str, Any]:
+    """Return arrays of a posterior, the last axis of which are factors, for the factors `rest`."""
+    return {name: getattr(posterior, name)[..., rest] for name in names}
 
 
 def _same_mean(posterior: GammaPosterior, shape: float) -> GammaPosterior:
@@ -339,10 +328,15 @@ def _same_mean(posterior: GammaPosterior, shape: float) -> GammaPosterior:
     return GammaPosterior(shape, rate)
 
 
-def _optimised(state: State, data: Data) -> State:
+def _try_drop(state: State, trial: State, data: Data, price: float) -> tuple[State, bool]:
+    """Optimise a state and a trial with less in it; return the better one, and if it is the trial.
+
+    The trial may have a bound that is lower by `price`.
+    """
     for _ in range(TRIAL_CYCLES):
-        state = inner_cycle(state, data)
-    return state
+        trial, state = inner_cycle(trial, data), inner_cycle(state, data)
+    better = bound(trial, data) + price >= bound(state, data)
+    return (trial if better else state), better
 
 
 def _prune_one(state: State, data: Data, m: int) -> tuple[State, int]:
@@ -398,13 +392,9 @@ def prune_views(state: State, data: Data) -> tuple[State, list[int]]:
     candidates = [m for m, view in enumerate(state.views) if view.selected.any()]
     size = {m: float(data.weight @ np.sum(state.views[m].q.H ** 2, axis=1)) for m in candidates}
     for m in sorted(candidates, key=lambda m: (size[m], data.order.index(m))):
-        trial = _optimised(without_view(state, data, m), data)
-        rival = _optimised(state, data)
-        if bound(trial, data) >= bound(rival, data) - view_price(data, m):
-            state = trial
-            dropped.append(m)
-        else:
-            state = rival
+        trial = without_view(state, data, m)
+        state, better = _try_drop(state, trial, data, view_price(data, m))
+        dropped += [m] if better else []
     return state, dropped
 
 
@@ -415,14 +405,11 @@ def prune_factors(state: State, data: Data) -> tuple[State, int]:
     for k in np.argsort(strength, kind="stable"):
         if len(alive) == 1:
             break
-        trial = _optimised(without_factor(state, data, alive.index(int(k))), data)
-        rival = _optimised(state, data)
-        constant = factor_constant(data, trial.n_factors, rival.n_factors)
-        if bound(trial, data) + constant >= bound(rival, data):
-            state = trial
+        trial = without_factor(state, data, alive.index(int(k)))
+        constant = factor_constant(data, trial.n_factors, state.n_factors)
+        state, better = _try_drop(state, trial, data, constant)
+        if better:
             alive.remove(int(k))
-        else:
-            state = rival
     return state, len(strength) - len(alive)
 
 

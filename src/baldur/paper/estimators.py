@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
@@ -47,9 +48,12 @@ CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
 
 
 def fit_paper(
-    estimator: PaperClassifier | PaperRegressor, problem: Problem
+    estimator: PaperClassifier | PaperRegressor, problem: Problem, labels: Any, groups: Any
 ) -> list[tuple[str, type[Warning]]]:
-    """Fit the mean-field posterior, set the attributes of an estimator, and return warnings."""
+    """Fit the mean-field posterior, set the attributes of an estimator, and return warnings.
+
+    The labels and groups of inner folds are not used.
+    """
     relevance, n_factors = estimator.relevance_vectors, estimator.n_factors
     automatic = isinstance(relevance, str) and relevance == "auto"
     if not automatic and set(_spaces(estimator.space)) == {"primal"}:
@@ -102,6 +106,7 @@ def fit_paper(
     return [] if predictor.V.shape[1] else [(text, NoSignalWarning)]
 
 
+@dataclass(eq=False, repr=False)
 class PaperClassifier(ClassifierBase):
     """Multi-view classifier with the paper's fully factorised posterior.
 
@@ -191,36 +196,20 @@ default="auto"
 
     _constraints = CONSTRAINTS
 
-    def __init__(
-        self,
-        views: Any = None,
-        *,
-        preparation: Any = None,
-        n_factors: Any = "auto",
-        sparsity: float = 1e-6,
-        bound: str = "quadrature",
-        prune: bool = True,
-        class_weight: Any = None,
-        space: Any = "primal",
-        relevance_vectors: Any = "auto",
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.views = views
-        self.preparation = preparation
-        self.n_factors = n_factors
-        self.sparsity = sparsity
-        self.bound = bound
-        self.prune = prune
-        self.class_weight = class_weight
-        self.space = space
-        self.relevance_vectors = relevance_vectors
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    views: Any = None
+    _: KW_ONLY
+    preparation: Any = None
+    n_factors: Any = "auto"
+    sparsity: float = 1e-6
+    bound: str = "quadrature"
+    prune: bool = True
+    class_weight: Any = None
+    space: Any = "primal"
+    relevance_vectors: Any = "auto"
+    max_iter: int = 200
+    tol: float = 1e-4
+    random_state: Any = 0
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PaperClassifier:
         """Fit the posterior.
@@ -241,12 +230,10 @@ default="auto"
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit_posterior(
-        self, problem: Problem, labels: Any, groups: Any
-    ) -> list[tuple[str, type[Warning]]]:
-        return fit_paper(self, problem)
+    _fit_posterior = fit_paper
 
 
+@dataclass(eq=False, repr=False)
 class PaperRegressor(RegressorBase):
     """Multi-view regression with the paper's fully factorised posterior.
 
@@ -314,32 +301,18 @@ default="auto"
 
     _constraints = CONSTRAINTS
 
-    def __init__(
-        self,
-        views: Any = None,
-        *,
-        preparation: Any = None,
-        n_factors: Any = "auto",
-        sparsity: float = 1e-6,
-        prune: bool = True,
-        space: Any = "primal",
-        relevance_vectors: Any = "auto",
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        random_state: Any = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.views = views
-        self.preparation = preparation
-        self.n_factors = n_factors
-        self.sparsity = sparsity
-        self.prune = prune
-        self.space = space
-        self.relevance_vectors = relevance_vectors
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    views: Any = None
+    _: KW_ONLY
+    preparation: Any = None
+    n_factors: Any = "auto"
+    sparsity: float = 1e-6
+    prune: bool = True
+    space: Any = "primal"
+    relevance_vectors: Any = "auto"
+    max_iter: int = 200
+    tol: float = 1e-4
+    random_state: Any = 0
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PaperRegressor:
         """Fit the posterior.
@@ -360,7 +333,4 @@ default="auto"
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit_posterior(
-        self, problem: Problem, labels: Any, groups: Any
-    ) -> list[tuple[str, type[Warning]]]:
-        return fit_paper(self, problem)
+    _fit_posterior = fit_paper
