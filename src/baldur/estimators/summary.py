@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from baldur.core.types import Array
-from baldur.views.container import MultiView
-from baldur.views.prepared_view import PreparedView
+
+if TYPE_CHECKING:
+    from baldur.views.container import MultiView
+    from baldur.views.prepared_view import PreparedView
 
 FEW = (1, 2, 3, 5, 10, 20)
 """Numbers of features whose held-out figures are shown."""

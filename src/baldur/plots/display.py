@@ -222,7 +222,14 @@ class Display(ABC):
         with mpl.rc_context({"svg.hashsalt": _SALT}), warnings.catch_warnings():
             # A letter without a font is drawn as a box; the table and the alternative text have it.
             warnings.filterwarnings("ignore", r"Glyph .* missing from font")
-            self.figure_.savefig(stream, format=form, dpi=dpi, metadata=metadata[form])
+            if form == "svg" and self._own_figure:
+                # The same as by `savefig`, which draws a figure twice to lay it out.
+                canvas = matplotlib("backends.backend_svg").FigureCanvasSVG(self.figure_)
+                usual, self.figure_.dpi = self.figure_.dpi, dpi
+                canvas.print_svg(stream, metadata=metadata[form])
+                self.figure_.dpi = usual
+            else:
+                self.figure_.savefig(stream, format=form, dpi=dpi, metadata=metadata[form])
         return stream.getvalue()
 
     def _axes(
