@@ -140,7 +140,7 @@ def _has_proba(estimator: Any) -> bool:
 
 
 class BaselineClassifier(ClassifierMixin, BaselineEstimator):
-    """Base of the classifiers: subclasses define ``_fit``, and more where they are not linear."""
+    """Base of the classifiers: subclasses define ``_fit``, and ``_scores`` if not linear."""
 
     _min_classes = 2
 
@@ -182,7 +182,7 @@ class BaselineClassifier(ClassifierMixin, BaselineEstimator):
 
 
 class BaselineRegressor(RegressorMixin, BaselineEstimator):
-    """Base of the regressors: subclasses define ``_fit``, and ``_predict`` where it is not linear."""
+    """Base of the regressors: subclasses define ``_fit``, and ``_predict`` if not linear."""
 
     def _predict(self, blocks: list[Block]) -> Array:
         """Return one number per row (n,)."""
