@@ -7,9 +7,8 @@ all the weight, because it fits any target with tiny coefficients.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
-from baldur.baselines.base import BaselineClassifier
+from baldur.baselines.base import BaselineClassifier, parameter
 from baldur.baselines.blocks import COMPONENTS, REDUCTION, Block, reduce_block
-from baldur.core.parameters import POSITIVE, Constraint, integer, one_of
+from baldur.core.parameters import POSITIVE, integer, one_of
 from baldur.core.types import Array
 
 FLOOR = 1e-12
@@ -152,20 +151,12 @@ class AWDRClassifier(BaselineClassifier):
     0.9
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "reduction": REDUCTION,
-        "n_components": COMPONENTS,
-        "g": POSITIVE,
-        "n_neighbors": integer(),
-        "decision": one_of("knn", "argmax"),
-    }
-
-    reduction: str | None = None
-    n_components: Any = 0.95
-    g: float = 1.0
-    n_neighbors: int = 9
+    reduction: str | None = parameter(None, REDUCTION)
+    n_components: Any = parameter(0.95, COMPONENTS)
+    g: float = parameter(1.0, POSITIVE)
+    n_neighbors: int = parameter(9, integer())
     _: KW_ONLY
-    decision: str = "knn"
+    decision: str = parameter("knn", one_of("knn", "argmax"))
     block_scale: bool = True
     max_iter: int = 200
     tol: float = 5e-3

@@ -14,18 +14,17 @@ the optimum, and the width of a view costs nothing. Departures from their code, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import BaselineClassifier
+from baldur.baselines.base import BaselineClassifier, parameter
 from baldur.baselines.blocks import Block, reduce_gram
 from baldur.core.optional import import_extra
-from baldur.core.parameters import NON_NEGATIVE, Constraint, integer, one_of
+from baldur.core.parameters import NON_NEGATIVE, integer, one_of
 from baldur.core.types import Array
 
 STEPS = 5
@@ -208,14 +207,7 @@ class CPMNetsClassifier(BaselineClassifier):
     (20,)
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "n_latent": integer(),
-        "margin": one_of("paper", "code"),
-        "solver": one_of("lstsq", "adam"),
-        "ridge": NON_NEGATIVE,
-    }
-
-    n_latent: int = 64
+    n_latent: int = parameter(64, integer())
     lam: float = 1.0
     n_epochs: int = 50
     _: KW_ONLY
@@ -223,10 +215,10 @@ class CPMNetsClassifier(BaselineClassifier):
     latent_rate: float = 0.01
     hidden: int | None = None
     dropout: float = 0.0
-    margin: str = "paper"
+    margin: str = parameter("paper", one_of("paper", "code"))
     n_retune: int = 50
-    solver: str = "lstsq"
-    ridge: float = 1e-3
+    solver: str = parameter("lstsq", one_of("lstsq", "adam"))
+    ridge: float = parameter(1e-3, NON_NEGATIVE)
     n_test_epochs: int = 50
     block_scale: bool = True
     random_state: Any = None

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from sklearn.linear_model import Lasso
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from baldur.baselines.base import BaselineClassifier, Masks, one_against_rest
+from baldur.baselines.base import BaselineClassifier, Masks, one_against_rest, parameter
 from baldur.baselines.blocks import Block, project_all, split_columns
 from baldur.baselines.linear import solve_on_working_set
 from baldur.core.parameters import POSITIVE, Constraint, is_number, one_of
@@ -29,6 +28,7 @@ DROPPED = 1e-6
 """A kernel weight at or below this drops its view."""
 MKL_TOLERANCE = 1e-4
 """Kernel weights have converged when none changes by as much."""
+NORM = Constraint(lambda v: is_number(v, 1.0), "a number of at least 1")
 
 
 def lasso_support(block: Block, y: Array, fraction: float, rows: Any = None) -> Mask:
@@ -167,20 +167,12 @@ class LassoMkSVMClassifier(BaselineClassifier):
     0.95
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "fraction": POSITIVE,
-        "C": POSITIVE,
-        "p": Constraint(lambda v: is_number(v, 1.0), "a number of at least 1"),
-        "weights": one_of("mkl", "grid", "uniform"),
-        "grid_step": POSITIVE,
-    }
-
-    fraction: float = 0.4
-    C: float = 1.0
-    p: float = 1.0
+    fraction: float = parameter(0.4, POSITIVE)
+    C: float = parameter(1.0, POSITIVE)
+    p: float = parameter(1.0, NORM)
     _: KW_ONLY
-    weights: str = "mkl"
-    grid_step: float = 0.2
+    weights: str = parameter("mkl", one_of("mkl", "grid", "uniform"))
+    grid_step: float = parameter(0.2, POSITIVE)
     cv: int = 5
     block_scale: bool = False
     random_state: Any = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from baldur.baselines.base import (
     fit_converges,
     logistic_proba,
     one_against_rest,
+    parameter,
 )
 from baldur.baselines.blocks import Block, gather_columns, project_all, total_width
 from baldur.core.parameters import POSITIVE, Constraint, is_number, optional
@@ -27,6 +28,10 @@ from baldur.exceptions import NotConvergedWarning
 
 DENSE_LIMIT = 4096
 """Largest number of columns for which the whole problem is solved at once."""
+L1_RATIO = Constraint(
+    lambda v: is_number(v, 0.0, 1.0) and v > 0.0,
+    "a number above 0 and at most 1 (for a ridge penalty use 'Ridge logistic')",
+)
 
 
 def solve_on_working_set(
@@ -158,16 +163,8 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
     0.8
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "fraction": POSITIVE,
-        "l1_ratio": Constraint(
-            lambda v: is_number(v, 0.0, 1.0) and v > 0.0,
-            "a number above 0 and at most 1 (for a ridge penalty use 'Ridge logistic')",
-        ),
-    }
-
-    fraction: float = 0.2
-    l1_ratio: float = 0.5
+    fraction: float = parameter(0.2, POSITIVE)
+    l1_ratio: float = parameter(0.5, L1_RATIO)
     _: KW_ONLY
     max_iter: int = 10000
     tol: float = 1e-3
@@ -260,13 +257,8 @@ class L1SVMClassifier(BaselineClassifier):
     1.0
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "c_ratio": POSITIVE,
-        "C": optional(POSITIVE),
-    }
-
-    c_ratio: float = 10.0
-    C: float | None = None
+    c_ratio: float = parameter(10.0, POSITIVE)
+    C: float | None = parameter(None, optional(POSITIVE))
     class_weight: Any = None
     _: KW_ONLY
     max_iter: int = 5000

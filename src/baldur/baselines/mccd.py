@@ -14,16 +14,15 @@ Departures from the authors' code, each with a switch back:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 
-from baldur.baselines.base import BaselineClassifier
+from baldur.baselines.base import BaselineClassifier, parameter
 from baldur.baselines.blocks import COMPONENTS, REDUCTION, Block, reduce_block
 from baldur.core.parameters import NON_NEGATIVE, POSITIVE, Constraint, one_of
 from baldur.core.types import Array
@@ -192,21 +191,13 @@ class MCCDClassifier(BaselineClassifier):
     0.8
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "reduction": REDUCTION,
-        "n_components": COMPONENTS,
-        "g1": ONE_OR_PER_VIEW,
-        "g2": NON_NEGATIVE,
-        "stopping": one_of("absolute", "signed"),
-    }
-
-    reduction: str | None = None
-    n_components: Any = 0.95
-    g1: Any = 0.1
-    g2: float = 0.001
+    reduction: str | None = parameter(None, REDUCTION)
+    n_components: Any = parameter(0.95, COMPONENTS)
+    g1: Any = parameter(0.1, ONE_OR_PER_VIEW)
+    g2: float = parameter(0.001, NON_NEGATIVE)
     _: KW_ONLY
     normalize_diversity: bool = True
-    stopping: str = "absolute"
+    stopping: str = parameter("absolute", one_of("absolute", "signed"))
     block_scale: bool = True
     max_iter: int = 50
     tol: float = 1e-6

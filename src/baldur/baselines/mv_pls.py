@@ -7,16 +7,14 @@ view structure acts through the scaling and is read from the shares ``a_v^2``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.baselines.base import BaselineClassifier, BaselineRegressor, one_against_rest
+from baldur.baselines.base import BaselineClassifier, BaselineRegressor, one_against_rest, parameter
 from baldur.baselines.blocks import Block, total_width
-from baldur.core.parameters import Constraint, integer, optional
+from baldur.core.parameters import integer, optional
 from baldur.core.types import Array
 
 EMPTY = 1e-12
@@ -129,9 +127,7 @@ class MVPLSClassifier(BaselineClassifier):
     0.85
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {"n_components": optional(integer())}
-
-    n_components: int | None = None
+    n_components: int | None = parameter(None, optional(integer()))
     _: KW_ONLY
     block_scale: bool = True
 
@@ -184,9 +180,7 @@ class MVPLSRegressor(BaselineRegressor):
     0.89
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {"n_components": integer()}
-
-    n_components: int = 2
+    n_components: int = parameter(2, integer())
     _: KW_ONLY
     block_scale: bool = True
 

@@ -13,9 +13,8 @@ do we by default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +22,9 @@ from scipy.optimize import minimize
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import BaselineClassifier, one_against_rest
+from baldur.baselines.base import BaselineClassifier, one_against_rest, parameter
 from baldur.baselines.blocks import Block, dense_concatenation, split_columns
-from baldur.core.parameters import Constraint, integer, one_of
+from baldur.core.parameters import integer, one_of
 from baldur.core.types import Array
 
 SILENT = 1e-8
@@ -81,17 +80,16 @@ def optimise_views(r: Array, d: Array, last: Array, jacobian: str = "ones") -> A
     that leaves the simplex falls back to ``last``.
     """
     V = len(r)
+    uniform = np.full(V, 1.0 / V)
     if V == 1 or not np.all(np.isfinite([r, d])):
-        return np.full(V, 1.0 / V)
+        return uniform
 
-    def objective(rho: Array) -> float:
-        top, bottom = 1.0 - 2.0 * rho @ r, 1.0 - 2.0 * rho @ d
-        return float(-(top**2) / (bottom + np.copysign(1e-12, bottom)))
-
-    def gradient(rho: Array) -> Array:
+    def objective(rho: Array) -> tuple[float, Array]:
+        """Return the negative ratio and its gradient."""
         top, bottom = 1.0 - 2.0 * rho @ r, 1.0 - 2.0 * rho @ d
         bottom = bottom + np.copysign(1e-12, bottom)
-        return np.asarray((4.0 * top * bottom * r - 2.0 * top**2 * d) / bottom**2)
+        gradient = (4.0 * top * bottom * r - 2.0 * top**2 * d) / bottom**2
+        return float(-(top**2) / bottom), gradient
 
     constraint = {
         "type": "eq",
@@ -101,8 +99,8 @@ def optimise_views(r: Array, d: Array, last: Array, jacobian: str = "ones") -> A
     with np.errstate(all="ignore"):
         answer = minimize(
             objective,
-            np.full(V, 1.0 / V),
-            jac=gradient,
+            uniform,
+            jac=True,
             bounds=[(0.0, 1.0)] * V,
             constraints=[constraint],
             method="SLSQP",
@@ -220,18 +218,12 @@ class PBMVBoostClassifier(BaselineClassifier):
     {'a': (4,), 'b': (9,)}
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "n_rounds": integer(),
-        "splitter": one_of("random", "best"),
-        "constraint_jacobian": one_of("ones", "author"),
-    }
-
-    n_rounds: int = 200
+    n_rounds: int = parameter(200, integer())
     max_depth: int = 2
     _: KW_ONLY
-    splitter: str = "random"
+    splitter: str = parameter("random", one_of("random", "best"))
     normalize_voters: bool = False
-    constraint_jacobian: str = "ones"
+    constraint_jacobian: str = parameter("ones", one_of("ones", "author"))
     fixed_tree_seed: bool = False
     random_state: Any = None
 

@@ -6,9 +6,8 @@ Which estimators, with which settings and why, is in the table of `baldur.baseli
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from baldur.baselines.base import (
     Masks,
     fit_converges,
     logistic_proba,
+    parameter,
 )
 from baldur.baselines.blocks import (
     Block,
@@ -31,7 +31,7 @@ from baldur.baselines.blocks import (
     reduce_gram,
     total_width,
 )
-from baldur.core.parameters import Constraint, one_of
+from baldur.core.parameters import one_of
 from baldur.core.types import Array
 from baldur.exceptions import InputError, NotConvergedWarning
 
@@ -63,15 +63,10 @@ class SideBySideBaseline(BaselineEstimator):
         Divide each standardised view by the square root of its width.
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "layout": one_of("float64", "float32", "scores", "none"),
-        "selection": one_of("used", "mean"),
-    }
-
     estimator: Any = None
     _: KW_ONLY
-    layout: str = "float64"
-    selection: str = "used"
+    layout: str = parameter("float64", one_of("float64", "float32", "scores", "none"))
+    selection: str = parameter("used", one_of("used", "mean"))
     block_scale: bool = False
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

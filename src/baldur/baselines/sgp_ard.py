@@ -8,9 +8,8 @@ vanish and the model predicts the prevalence for all samples (as ``scale_inputs=
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,10 @@ from scipy.special import ndtr
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import BaselineClassifier, one_against_rest
+from baldur.baselines.base import BaselineClassifier, one_against_rest, parameter
 from baldur.baselines.blocks import Block, check_memory, dense_concatenation, total_width
 from baldur.core.optional import import_extra
-from baldur.core.parameters import Constraint, integer, one_of
+from baldur.core.parameters import integer, one_of
 from baldur.core.types import Array
 from baldur.views.standardised_blocks import gram_eigh
 
@@ -227,19 +226,13 @@ class SGPARDClassifier(BaselineClassifier):
     (20, 2)
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "n_inducing": integer(),
-        "ard": one_of("feature", "view"),
-        "precision": one_of("auto", "float64", "float32"),
-    }
-
-    n_inducing: int = 50
-    ard: str = "feature"
+    n_inducing: int = parameter(50, integer())
+    ard: str = parameter("feature", one_of("feature", "view"))
     learning_rate: float = 0.05
     max_iter: int = 300
     _: KW_ONLY
     tol: float = 1e-4
-    precision: str = "auto"
+    precision: str = parameter("auto", one_of("auto", "float64", "float32"))
     scale_inputs: bool = True
     block_scale: bool = True
     random_state: Any = None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,15 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from baldur.baselines.base import BaselineClassifier, Masks, fit_converges, logistic_proba
+from baldur.baselines.base import (
+    BaselineClassifier,
+    Masks,
+    fit_converges,
+    logistic_proba,
+    parameter,
+)
 from baldur.baselines.blocks import Block, reduce_gram
-from baldur.core.parameters import NON_NEGATIVE, Constraint
+from baldur.core.parameters import NON_NEGATIVE
 from baldur.core.types import Array
 from baldur.exceptions import NotConvergedWarning
 
@@ -127,12 +132,8 @@ class StackingClassifier(BaselineClassifier):
     1.0
     """
 
-    _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "penalty": NON_NEGATIVE,
-    }
-
     Cs: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0)
-    penalty: float = 0.01
+    penalty: float = parameter(0.01, NON_NEGATIVE)
     _: KW_ONLY
     cv: int = 5
     block_scale: bool = True
