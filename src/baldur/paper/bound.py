@@ -220,8 +220,7 @@ def factor_constant(data: Data, n_factors: int, n_full: int) -> float:
 def _kappa(prior: GammaPrior, size: int) -> float:
     if np.isinf(prior.shape):
         return 0.0
-    shape = prior.shape + 0.5 * size
-    q = GammaPosterior(shape, np.array([shape]))
+    q = prior.posterior_of_mean(size, np.ones(1))
     return gamma_term(q, prior) + 0.5 * size * float(q.mean_log[0])
 
 
@@ -259,7 +258,7 @@ def without_features(state: State, data: Data, m: int, features: IntArray) -> St
     selected = view.selected.copy()
     selected[features] = False
     rest = selected[view.selected]
-    gamma = GammaPosterior(view.gamma.shape, view.gamma.rate[rest])
+    gamma = replace(view.gamma, rate=view.gamma.rate[rest])
     dropped = replace(view.dropped, count=data.count_dropped(m, selected))
     view = replace(view, selected=selected, gamma=gamma, dropped=dropped, stale=True)
     return step_w(step_dropped(state.with_view(m, view), data, m), data, m)
@@ -273,12 +272,11 @@ def without_view(state: State, data: Data, m: int) -> State:
     for _ in range(8):
         dropped = make_dropped(data, m, count, delta, tau)
         delta = dropped_delta(0, np.zeros(state.n_factors), dropped, tau)
-    shape = VAGUE.shape + 0.5 * none.size
     view = replace(
         view,
         selected=none,
-        delta=GammaPosterior(shape, shape / delta),
-        gamma=GammaPosterior(view.gamma.shape, np.zeros(0)),
+        delta=VAGUE.posterior_of_mean(none.size, delta),
+        gamma=replace(view.gamma, rate=np.zeros(0)),
         stale=True,
         dropped=dropped.at(delta, tau),
     )
@@ -291,17 +289,17 @@ def without_factor(state: State, data: Data, k: int) -> State:
     Its bound is that of the smaller model; `factor_constant` makes it comparable.
     """
     rest = np.delete(np.arange(state.n_factors), k)
-    gamma_shape = data.gamma_prior.shape + 0.5 * rest.size
+    prior, K = data.gamma_prior, rest.size
     views = []
     for view in state.views:
-        gamma = _same_mean(view.dropped.gamma, gamma_shape)
+        gamma = prior.posterior_of_mean(K, view.dropped.gamma.mean)
         dropped = _of_factors(view.dropped, rest, "trace", "w2", "logdet")
         weights = ("coef", "coef_var", "null_var", "H", "trace", "gamma_w2", "logdet")
         view = replace(
             view,
             q=replace(view.q, **_of_factors(view.q, rest, *weights)),
             delta=replace(view.delta, **_of_factors(view.delta, rest, "rate")),
-            gamma=_same_mean(view.gamma, gamma_shape),
+            gamma=prior.posterior_of_mean(K, view.gamma.mean),
             dropped=replace(view.dropped, gamma=gamma, **dropped),
         )
         views.append(view)
@@ -312,7 +310,7 @@ def without_factor(state: State, data: Data, k: int) -> State:
         Z_cov=state.Z_cov[square],
         V_cov=state.V_cov[square],
         omega=replace(state.omega, **_of_factors(state.omega, rest, "rate")),
-        tau=_same_mean(state.tau, VAGUE.shape + 0.5 * data.n * rest.size),
+        tau=VAGUE.posterior_of_mean(data.n * K, state.tau.mean),
         views=tuple(views),
     )
 
@@ -320,12 +318,6 @@ def without_factor(state: State, data: Data, k: int) -> State:
 def _of_factors(posterior: Any, rest: IntArray, *names: str) -> dict[str, Any]:
     """Return arrays of a posterior, the last axis of which are factors, for the factors `rest`."""
     return {name: getattr(posterior, name)[..., rest] for name in names}
-
-
-def _same_mean(posterior: GammaPosterior, shape: float) -> GammaPosterior:
-    """Return a Gamma posterior of another shape and the same mean."""
-    rate = posterior.rate if np.isinf(shape) else shape / posterior.mean
-    return GammaPosterior(shape, rate)
 
 
 def _try_drop(state: State, trial: State, data: Data, price: float) -> tuple[State, bool]:

@@ -101,12 +101,8 @@ def prepare_data(
     norms, scores = zip(*(column_statistics(v, weight, centred) for v in selected), strict=True)
     strength = [float(np.mean(score**2)) for score in scores]
     M = len(views)
-    spaces = [spaces] * M if isinstance(spaces, str) else list(spaces)
-    if len(spaces) != M:
-        raise InputError(f"space lists {len(spaces)} entries for {M} views")
-    requests = list(relevance) if isinstance(relevance, list | tuple) else [relevance] * M
-    if len(requests) != M:
-        raise InputError(f"relevance_vectors lists {len(requests)} entries for {M} views")
+    spaces = _for_views(spaces if isinstance(spaces, str) else list(spaces), M, "space")
+    requests = _for_views(relevance, M, "relevance_vectors")
     return Data(
         views=selected,
         T=T,
@@ -121,6 +117,14 @@ def prepare_data(
         scores=list(scores),
         order=sorted(range(M), key=lambda m: (-strength[m], m)),
     )
+
+
+def _for_views(value: Any, M: int, name: str) -> list[Any]:
+    """Return an argument for each of M views, from one for all of them or a list."""
+    values = list(value) if isinstance(value, list | tuple) else [value] * M
+    if len(values) != M:
+        raise InputError(f"{name} lists {len(values)} entries for {M} views")
+    return values
 
 
 def _relevance_rows(request: Any, m: int, N: int) -> str | int | IntArray:
@@ -244,14 +248,10 @@ def initial_state(data: Data, start: Start, V: Array) -> State:
     scale = data.output_scale
     tau_shape = VAGUE.shape + 0.5 * data.n * K
     psi_shape = VAGUE.shape + 0.5 * data.n * C
-    omega_shape = VAGUE.shape + 0.5 * C
     views = []
     for m, selected in enumerate(masks):
-        shape = VAGUE.shape + 0.5 * selected.size
-        delta = GammaPosterior(shape, np.full(K, shape / start_delta[m]))
-        shape = data.gamma_prior.shape + 0.5 * K
-        rate = np.ones(start_gamma[m].size) if np.isinf(shape) else shape / start_gamma[m]
-        gamma = GammaPosterior(shape, rate)
+        delta = VAGUE.posterior_of_mean(selected.size, np.full(K, start_delta[m]))
+        gamma = data.gamma_prior.posterior_of_mean(K, start_gamma[m])
         spectrum = build_spectrum(data, m, gamma.mean, selected)
         tau, share = START_TAU / scale, Z / len(data.views)
         q = update_weights(spectrum, delta.mean, tau, share, data.weight)
@@ -270,7 +270,7 @@ def initial_state(data: Data, start: Start, V: Array) -> State:
         xi=np.sqrt(Y**2 + Y_var),
         tau=GammaPosterior(tau_shape, np.array([tau_shape * scale / START_TAU])),
         psi=GammaPosterior(psi_shape, np.array([psi_shape * scale / START_PSI])),
-        omega=GammaPosterior(omega_shape, np.full(K, omega_shape)),
+        omega=VAGUE.posterior_of_mean(C, np.ones(K)),
         views=tuple(views),
     )
 

@@ -53,10 +53,22 @@ class GammaPosterior:
 
 
 class GammaPrior(NamedTuple):
-    """Shape and rate of a Gamma prior."""
+    """Shape a0 and rate b0 of a Gamma prior of precisions."""
 
     shape: float
     rate: float
+
+    def posterior(self, count: float, squares: Array) -> GammaPosterior:
+        """Return q of precisions, each of `count` Gaussian variables with a sum <x^2> of squares.
+
+        Shape a0 + count/2, rate b0 + squares/2.
+        """
+        return GammaPosterior(self.shape + 0.5 * count, self.rate + 0.5 * squares)
+
+    def posterior_of_mean(self, count: float, mean: Array) -> GammaPosterior:
+        """Return q of the same shape, with these means."""
+        shape = self.shape + 0.5 * count
+        return GammaPosterior(shape, np.ones_like(mean) if np.isinf(shape) else shape / mean)
 
 
 VAGUE = GammaPrior(1e-6, 1e-6)
@@ -142,10 +154,9 @@ def make_dropped(data: Data, m: int, count: Array, delta: Array, tau: float) -> 
     """
     prior, (norms, _) = data.gamma_prior, data.groups[m]
     mean = dropped_gamma(prior, delta, tau * norms)
-    shape = prior.shape + 0.5 * delta.size
-    rate = np.ones_like(mean) if np.isinf(shape) else shape / mean
+    gamma = prior.posterior_of_mean(delta.size, mean)
     none = np.zeros(delta.size)
-    return Dropped(norms, count, GammaPosterior(shape, rate), none, none, none).at(delta, tau)
+    return Dropped(norms, count, gamma, none, none, none).at(delta, tau)
 
 
 def decreasing_root(A: Array, B: Array, load: Array, slope: Array, count: Array) -> Array:

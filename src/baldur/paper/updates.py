@@ -17,7 +17,6 @@ from baldur.paper.state import (
     INTERCEPT_PRECISION,
     VAGUE,
     Data,
-    GammaPosterior,
     State,
     dropped_delta,
     make_dropped,
@@ -61,14 +60,11 @@ def step_delta(state: State, data: Data, m: int) -> State:
     is the root that `state.dropped_delta` finds.
     """
     view = state.views[m]
-    dropped, tau = view.dropped, state.mean_tau
-    shape = VAGUE.shape + 0.5 * view.selected.size
+    dropped, tau, D = view.dropped, state.mean_tau, view.selected.size
     if not dropped.size:
-        delta = GammaPosterior(shape, VAGUE.rate + 0.5 * view.q.gamma_w2)
-        return state.with_view(m, replace(view, delta=delta))
-    n_selected = view.selected.size - dropped.size
-    mean = dropped_delta(n_selected, view.q.gamma_w2, dropped, tau)
-    delta = GammaPosterior(shape, shape / mean)
+        return state.with_view(m, replace(view, delta=VAGUE.posterior(D, view.q.gamma_w2)))
+    mean = dropped_delta(D - dropped.size, view.q.gamma_w2, dropped, tau)
+    delta = VAGUE.posterior_of_mean(D, mean)
     return state.with_view(m, replace(view, delta=delta, dropped=dropped.at(mean, tau)))
 
 
@@ -82,8 +78,7 @@ def step_gamma(state: State, data: Data, m: int) -> State:
         return state
     mean, var = weight_moments(data.views[m], view.q)
     w2 = mean**2 + var
-    rate = prior.rate + 0.5 * (view.delta.mean @ w2)
-    gamma = GammaPosterior(prior.shape + 0.5 * state.n_factors, rate)
+    gamma = prior.posterior(state.n_factors, view.delta.mean @ w2)
     q = replace(view.q, gamma_w2=w2 @ gamma.mean)
     return state.with_view(m, replace(view, q=q, gamma=gamma, stale=True))
 
@@ -123,8 +118,8 @@ def z_residual(state: State, data: Data) -> float:
 
 def step_tau(state: State, data: Data) -> State:
     """q(tau): shape a0 + N K/2 with the current K, rate b0 + residual/2, see `z_residual`."""
-    count = data.n * state.n_factors
-    return replace(state, tau=_noise(count, z_residual(state, data)))
+    residual = np.array([z_residual(state, data)])
+    return replace(state, tau=VAGUE.posterior(data.n * state.n_factors, residual))
 
 
 def step_v(state: State, data: Data) -> State:
@@ -141,8 +136,7 @@ def step_v(state: State, data: Data) -> State:
 
 def step_omega(state: State, data: Data) -> State:
     """q(omega): shape a0 + C/2, rate_k = b0 + (1/2) sum_c <v_ck^2>."""
-    rate = VAGUE.rate + 0.5 * np.diag(state.v_moment)
-    return replace(state, omega=GammaPosterior(VAGUE.shape + 0.5 * state.b.size, rate))
+    return replace(state, omega=VAGUE.posterior(state.b.size, np.diag(state.v_moment)))
 
 
 def step_b(state: State, data: Data) -> State:
@@ -171,14 +165,8 @@ def y_residual(state: State, data: Data) -> float:
 
 def step_psi(state: State, data: Data) -> State:
     """q(psi): shape a0 + N C/2, rate b0 + residual/2, see `y_residual`."""
-    count = data.n * state.b.size
-    return replace(state, psi=_noise(count, y_residual(state, data)))
-
-
-def _noise(count: float, residual: float) -> GammaPosterior:
-    """Return q(tau) or q(psi) from the number of residuals and their expected squared sum."""
-    rate = np.array([VAGUE.rate + 0.5 * residual])
-    return GammaPosterior(VAGUE.shape + 0.5 * count, rate)
+    residual = np.array([y_residual(state, data)])
+    return replace(state, psi=VAGUE.posterior(data.n * state.b.size, residual))
 
 
 def step_y(state: State, data: Data) -> State:
