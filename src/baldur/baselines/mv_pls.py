@@ -66,12 +66,8 @@ def fit_pls(K: list[Array], Y: Array, n_components: int) -> tuple[Array, Array, 
         U.append(Eu / size)
         shares.append(energy / energy.sum())
         residual = residual - np.outer(t, t @ residual / (t @ t))
-    none = np.zeros((len(Y), 0))
-    return (
-        np.column_stack(T) if T else none,
-        np.column_stack(U) if U else none,
-        np.array(shares).reshape(-1, len(K)),
-    )
+    scores, duals = (np.array(rows).reshape(-1, len(Y)).T.copy() for rows in (T, U))
+    return scores, duals, np.array(shares).reshape(-1, len(K))
 
 
 def pls_coefficients(total: Array, Y: Array, scores: Array, duals: Array) -> tuple[Array, Array]:

@@ -15,13 +15,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from baldur.core.types import Array, IntArray, Mask
 from baldur.exceptions import InputError
+from baldur.inference.design import gather
+from baldur.inference.inner_folds import best_features
 from baldur.paper.bound import (
     PRUNERS,
     SCREENED_SHAPE,
@@ -155,23 +156,18 @@ def screened_ridge(data: Data, n_best: int) -> list[Array]:
     """
     s = data.weight
     target = data.T - (s @ data.T) / data.n
-    strength = np.concatenate([np.sqrt(np.sum(score**2, axis=1)) for score in data.scores])
-    # A stable sort, so ties fall to the earlier feature and one input has one answer.
-    best = np.sort(np.argsort(-strength, kind="stable")[:n_best])
-    edges = np.cumsum([0] + [view.shape[1] for view in data.views])
-    chosen = [best[(best >= lo) & (best < hi)] - lo for lo, hi in pairwise(edges)]
-    X = np.hstack([view.columns(idx) for view, idx in zip(data.views, chosen, strict=True)])
+    strength = [np.sqrt(np.sum(score**2, axis=1)) for score in data.scores]
+    index = best_features(strength, n_best)
+    X = gather([columns.view for columns in data.views], index)
     weighted = s[:, None] * X
     gram = X.T @ weighted
     penalty = max(float(np.trace(gram)) / max(min(data.n, X.shape[1]), 1.0), np.finfo(float).tiny)
     beta = np.linalg.solve(gram + penalty * np.eye(X.shape[1]), weighted.T @ target)
-    out, at = [], 0
-    for view, idx in zip(data.views, chosen, strict=True):
-        full = np.zeros((view.shape[1], data.T.shape[1]))
-        full[idx] = beta[at : at + idx.size]
-        at += idx.size
-        out.append(full)
-    return out
+    full = [np.zeros_like(score) for score in data.scores]
+    parts = np.split(beta, np.cumsum([len(columns) for columns in index])[:-1])
+    for part, columns, values in zip(full, index, parts, strict=True):
+        part[columns] = values
+    return full
 
 
 Start = tuple[list[Array], list[float], list[Mask]]
