@@ -121,8 +121,8 @@ def test_columns_of_text_by_value_equal_those_cell_by_cell(cells):
             if not whole:
                 patch.setattr("baldur.views.encode.types.infer_dtype", lambda *a, **k: "mixed")
             try:
-                made = encode_frame(column.to_frame("c"), origin="t", categorical=[], max_levels=3)
-                outcome.append((made.matrix.tolist().__repr__(), made.names.tolist()))
+                view = encode_frame(column.to_frame("c"), "v", origin="t", max_levels=3)
+                outcome.append((view.read().tolist().__repr__(), view.feature_names.tolist()))
             except InputError as error:
                 outcome.append(str(error))
     assert outcome[0] == outcome[1]

@@ -36,7 +36,7 @@ def rows_as_json(rows):
         views[name] = {
             "dtype": str(cells.dtype),
             "cells": [[None if np.isnan(x) else float(x) for x in row] for row in cells],
-            "names": [str(n) for n in view.feature_names] if view.names_given else None,
+            "names": None if view.names is None else [str(n) for n in view.names],
             "info": None if info is None else json.loads(info.to_json(orient="split")),
             "attrs": {} if info is None else dict(info.attrs),
         }

@@ -137,4 +137,4 @@ def test_labels_that_cannot_be_learned_from(y, words):
 
 def test_good_labels_pass():
     assert validate_labels(["a", "b", "a", "b"], 4).tolist() == ["a", "b", "a", "b"]
-    assert validate_labels(np.array([[0], [1]]), 2, min_per_class=1).tolist() == [0, 1]
+    assert validate_labels(np.array([[0], [1], [0], [1]]), 4).tolist() == [0, 1, 0, 1]

@@ -199,8 +199,8 @@ class Fingerprint:
 
 def _view_hash(view: View) -> str:
     digest = hashlib.sha256(f"{view.shape}\1{view.dtype}\1".encode())
-    if view.names_given:
-        digest.update("\0".join(view.feature_names.tolist()).encode())
+    if view.names is not None:
+        digest.update("\0".join(view.names.tolist()).encode())
     if view.feature_info is not None:
         cells = pd.util.hash_pandas_object(view.feature_info.astype(str), index=False)
         digest.update(cells.to_numpy().tobytes())

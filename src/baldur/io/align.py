@@ -13,7 +13,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.views.container import MultiView
-from baldur.views.validate import some
+from baldur.views.validate import repeated, some
 from baldur.views.view import View
 
 
@@ -206,7 +206,7 @@ def align(
     if not all(isinstance(one, (int, np.integer)) for one in ids):
         ids = [str(one) for one in ids]
     views = [
-        part.view(name).reindex(keys.get_indexer(chosen))
+        part.view(name).take_rows(keys.get_indexer(chosen))
         for part, keys in zip(listed, keyed, strict=True)
         for name in part.view_names
     ]
@@ -223,8 +223,7 @@ def _check_parts(parts: list[Any]) -> None:
             "align expects one or more MultiViews, as the readers of baldur.io return, but got "
             f"{wrong[0] if wrong else 'none'}."
         )
-    names = [name for part in parts for name in part.view_names]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(repeated(name for part in parts for name in part.view_names))
     if twice:
         raise InputError(
             f"View names must differ between the parts, but {some(twice)} occur more than once. "
@@ -286,8 +285,7 @@ def _join_samples(
     if not tables:
         return None
     joined = pd.concat(tables, axis=1)
-    twice = joined.columns[joined.columns.duplicated()].unique().tolist()
-    if twice:
+    if twice := repeated(joined.columns):
         raise InputError(
             f"align: the tables about the samples of several parts have a column {some(twice)}. "
             "Leave it out of all but one of them."

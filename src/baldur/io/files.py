@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import pandas as pd
 from baldur.core.escape import check_names, has_control, one_line
 from baldur.core.limits import MAX_BYTES, ReadLimits, text_array
 from baldur.exceptions import BaldurError, InputError
-from baldur.views.validate import some
+from baldur.views.validate import check_unique, repeated, some
 
 _DOUBLE = (".nii.gz", ".csv.gz", ".tsv.gz", ".tab.gz", ".txt.gz")
 
@@ -83,19 +82,14 @@ def _why(path: Path, error: Exception) -> str:
     return str(error)
 
 
-def check_unique(path: Path | str, names: Sequence[str]) -> None:
+def check_unique_columns(path: Path | str, names: Sequence[str]) -> None:
     """Refuse column names that occur twice."""
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise InputError(
-            f"{path}: column names must be unique, but {some(sorted(twice))} "
-            f"{'occurs' if len(twice) == 1 else 'occur'} more than once. Rename these columns."
-        )
+    check_unique(str(path), "column names", names, "Rename these columns.")
 
 
 def check_header(path: Path, names: list[str]) -> None:
     """Refuse names of columns that are missing, repeated or not printable."""
-    check_unique(path, names)
+    check_unique_columns(path, names)
     check_names(names, "column name", str(path))
     unnamed = [j for j, name in enumerate(names) if not name and j > 0]
     if unnamed or not names:
@@ -171,11 +165,9 @@ def check_ids(ids: Any, n: int, origin: str, limits: ReadLimits | None = None) -
         check_time()
         check_names(texts, "sample id", origin)
     check_time()
-    index = pd.Index(text)
-    if index.has_duplicates:
+    if twice := repeated(text):
         check_time()
-        twice = index[index.duplicated()].unique().tolist()
-        rows = (np.flatnonzero(index == twice[0]) + 1).tolist()
+        rows = (np.flatnonzero(text == twice[0]) + 1).tolist()
         raise InputError(
             f"{origin}: sample ids must be unique, but {some(twice)} "
             f"{'occurs' if len(twice) == 1 else 'occur'} more than once ({twice[0]!r} in rows "

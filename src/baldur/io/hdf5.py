@@ -15,7 +15,7 @@ from baldur.core.escape import check_names
 from baldur.core.limits import BLOCK_BYTES, check_ratio, check_size
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
-from baldur.io.files import check_unique, parsing
+from baldur.io.files import check_unique_columns, parsing
 
 _MEMBERS = 200_000
 # Largest chunk, which is unpacked as a whole for any of its cells; HDF5 recommends 1 MB.
@@ -216,7 +216,7 @@ def read_frame(path: Path, table: Any, max_bytes: int) -> pd.DataFrame:
     if is_dataset(table) or "column-order" not in table.attrs:
         raise InputError(f"{path}: {table.name} is not a table as AnnData writes it.")
     order = [_text(name) for name in np.asarray(table.attrs["column-order"]).ravel()]
-    check_unique(f"{path}, {table.name}", order)
+    check_unique_columns(f"{path}, {table.name}", order)
     check_names(order, "column name", f"{path}, {table.name}")
     index = read_index(path, table, max_bytes)
     columns = {}

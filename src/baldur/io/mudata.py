@@ -132,7 +132,7 @@ def read_mudata(
                     f"{path}: modality {key!r} has observations that are not in obs of the file."
                 )
             view = View(names[key], as_source(matrix, names[key]), features, info)
-            views.append(view.reindex(rows))
+            views.append(view.take_rows(rows))
     return MultiView.from_views(views, ids)
 
 

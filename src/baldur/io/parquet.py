@@ -12,7 +12,7 @@ import pandas as pd
 from baldur.core.limits import LAZY_BYTES, ReadLimits, check_ratio
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
-from baldur.io.files import check_unique, id_position, parsing
+from baldur.io.files import check_unique_columns, id_position, parsing
 from baldur.io.first_look import first_look, text_columns
 from baldur.views.validate import some
 
@@ -63,7 +63,7 @@ def read_parquet(
     with parsing(path, "Parquet"), parquet.ParquetFile(path) as file:
         schema, footer = file.schema_arrow, file.metadata
     names = list(schema.names)
-    check_unique(path, names)
+    check_unique_columns(path, names)
     # The index of pandas is not a feature, whichever column holds the ids.
     index = _pandas_index(schema, names)
     if id_column == 0 and index is not None:

@@ -13,7 +13,7 @@ from baldur.core.escape import check_names
 from baldur.core.limits import MAX_BYTES, ReadLimits, check_size, text_array
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
-from baldur.io.files import check_unique, parsing
+from baldur.io.files import check_unique_columns, parsing
 from baldur.views.sources import MISSING_INT8, read_lines
 
 _BED_MAGIC = b"\x6c\x1b"
@@ -214,7 +214,7 @@ def read_people(path: Path) -> pd.DataFrame:
             f"{path}: the header names {len(header)} columns, but the lines have {frame.shape[1]}."
         )
     frame.columns = pd.Index([_PSAM.get(name, name) for name in header])
-    check_unique(path, frame.columns.tolist())
+    check_unique_columns(path, frame.columns.tolist())
     for name in _FAM:
         if name not in frame:
             frame[name] = "0" if name in ("family", "father", "mother") else "NA"
@@ -297,7 +297,7 @@ def _named(path: Path, chunk: pd.DataFrame, header: list[str] | None) -> pd.Data
     if header is None:
         return chunk.set_axis(_BIM, axis=1)
     table = chunk.set_axis([_PVAR.get(name, name) for name in header], axis=1)
-    check_unique(path, table.columns.tolist())
+    check_unique_columns(path, table.columns.tolist())
     lacking = [name for name in _PVAR.values() if name not in table]
     if lacking:
         raise InputError(f"{path}: the header has no {', '.join(lacking)}; it has {header}.")

@@ -186,18 +186,14 @@ def read_table(
         ids, frame = _transpose(path, frame, ids, wanted, decimal, limits)
     encoded = encode_frame(
         _choose(path, frame, wanted),
+        view,
         origin=str(path),
         categorical=wanted["categorical"] or [],
         max_levels=max_levels,
         limits=limits,
         needed=_names(needed, "needed"),
     )
-    return MultiView(
-        {view: encoded.matrix},
-        sample_ids=ids,
-        feature_names={view: encoded.names},
-        feature_info=None if encoded.info is None else {view: encoded.info},
-    )
+    return MultiView.from_views([encoded], ids)
 
 
 def _read_frame(

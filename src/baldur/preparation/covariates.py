@@ -108,11 +108,15 @@ class Covariates:
                     "rows. Leave it out."
                 )
             listed = [name] if isinstance(column.dtype, pd.CategoricalDtype) else []
-            made = encode_frame(
-                column.to_frame(name), origin="samples", categorical=listed, max_levels=_MOST_LEVELS
-            )
-            if made.info is not None and made.info["level"].notna().any():
-                levels[name] = made.info["level"].tolist()
+            info = encode_frame(
+                column.to_frame(name),
+                "samples",
+                origin="samples",
+                categorical=listed,
+                max_levels=_MOST_LEVELS,
+            ).feature_info
+            if info is not None and info["level"].notna().any():
+                levels[name] = info["level"].tolist()
         none = np.zeros(0)
         bare = cls(list(names), levels, none, none, none)
         cells = bare._cells(mv, who)

@@ -228,10 +228,7 @@ class Preparation(BaseEstimator):
         if weight is not None and (weight == weight[0]).all():
             weight = None
         self.n_features_ = dict(mv.n_features)
-        self._names = {
-            name: mv.view(name).feature_names if mv.view(name).names_given else None
-            for name in mv.view_names
-        }
+        self._names = {name: mv.view(name).names for name in mv.view_names}
         self.steps_: list[Step] = []
         left = mv
         for step in self._steps_for(mv):

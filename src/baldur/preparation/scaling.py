@@ -141,7 +141,7 @@ class Scaling:
             design = self.covariates_.design(mv, _REGRESSING)
         for name in mv.view_names:
             view = mv.view(name)
-            self._names[name] = view.feature_names if view.names_given else None
+            self._names[name] = view.names
             self._fit_view(view, design, weight)
         return self
 
@@ -262,23 +262,23 @@ class Scaling:
                     f"used in fit.{self._rename_hint(view)}"
                 )
             names = self._names[name]
-            if names is None or not view.names_given or names is view.feature_names:
+            if names is None or view.names is None or names is view.names:
                 continue
-            differ = np.flatnonzero(names != view.feature_names)
+            differ = np.flatnonzero(names != view.names)
             if differ.size:
                 at = int(differ[0])
                 raise InputError(
                     f"View {name!r}: expected the features of fit in the same order, but "
                     f"{differ.size} of {width} differ; the first is column {at}, "
-                    f"{str(names[at])!r} in fit and {str(view.feature_names[at])!r} now. Reorder "
+                    f"{str(names[at])!r} in fit and {str(view.names[at])!r} now. Reorder "
                     f"or rename the columns.{self._rename_hint(view)}"
                 )
 
     def _rename_hint(self, view: View) -> str:
         names = self._names[view.name]
-        if names is None or not view.names_given:
+        if names is None or view.names is None:
             return ""
-        new = pd.Index(view.feature_names)
+        new = pd.Index(view.names)
         known = pd.Index(names)
         return rename_hint(new.difference(known, sort=False), known.difference(new, sort=False))
 

@@ -50,13 +50,8 @@ def learn_coding(frame: pd.DataFrame, categorical: list[str]) -> dict[str, bool]
 def covariate_view(coding: dict[str, bool], table: pd.DataFrame, origin: str) -> MultiView:
     """Return covariates of the samples table as a view."""
     chosen = [column for column, is_category in coding.items() if is_category]
-    cells = encode_text(table[list(coding)], categorical=chosen, origin=origin)
-    return MultiView(
-        {COVARIATES: cells.matrix},
-        sample_ids=table.index.to_numpy(dtype=str),
-        feature_names={COVARIATES: cells.names},
-        feature_info=None if cells.info is None else {COVARIATES: cells.info},
-    )
+    view = encode_text(table[list(coding)], COVARIATES, categorical=chosen, origin=origin)
+    return MultiView.from_views([view], table.index.to_numpy(dtype=str))
 
 
 @dataclass

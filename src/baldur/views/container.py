@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.views.encode import Encoded, encode_view, is_numeric
+from baldur.views.encode import encode_view, is_numeric
 from baldur.views.sources import ArraySource, SubsetSource, as_source
 from baldur.views.validate import (
     check_columns,
@@ -22,6 +22,7 @@ from baldur.views.validate import (
     check_samples,
     check_view_names,
     check_width,
+    repeated,
 )
 from baldur.views.view import View, as_rows, split_columns
 
@@ -113,35 +114,24 @@ class MultiView:
     ) -> None:
         pairs = check_view_names(views)
         names = [name for name, _ in pairs]
-        encoded: dict[str, Encoded] = {}
-        for name, matrix in pairs:
-            if isinstance(matrix, pd.DataFrame) and not is_numeric(matrix):
-                check_columns(matrix, f"View {name!r}")
-                encoded[name] = encode_view(matrix, name)
-        sources = {
-            name: as_source(encoded[name].matrix if name in encoded else matrix, name)
-            for name, matrix in pairs
-        }
-        for name, source in sources.items():
-            check_width(name, source.shape)
-        n = check_row_counts({name: source.shape[0] for name, source in sources.items()})
-        frames = {name: m for name, m in pairs if isinstance(m, pd.DataFrame)}
-        given: dict[str, Any] = {name: frame.columns for name, frame in frames.items()}
-        given.update({name: one.names for name, one in encoded.items()})
-        given.update(_checked_keys(feature_names, names, "feature_names"))
-        info = {name: one.info for name, one in encoded.items() if one.info is not None}
-        info.update(_checked_keys(feature_info, names, "feature_info"))
+        views_alone = [_view_alone(name, matrix) for name, matrix in pairs]
+        n = _shared_rows(views_alone)
+        features = _checked_keys(feature_names, names, "feature_names")
+        info = _checked_keys(feature_info, names, "feature_info")
         declared = _checked_keys(present, names, "present")
         self._views = {
-            name: View(
-                name,
-                source,
-                check_feature_names(name, given.get(name), source.shape[1]),
-                check_feature_info(name, info.get(name), source.shape[1]),
-                check_present(name, declared.get(name), n),
+            view.name: View(
+                view.name,
+                view.source,
+                check_feature_names(view.name, features.get(view.name, view.names), view.shape[1]),
+                check_feature_info(
+                    view.name, info.get(view.name, view.feature_info), view.shape[1]
+                ),
+                check_present(view.name, declared.get(view.name), n),
             )
-            for name, source in sources.items()
+            for view in views_alone
         }
+        frames = {name: matrix for name, matrix in pairs if isinstance(matrix, pd.DataFrame)}
         self.sample_ids = check_sample_ids(sample_ids, n, frames)
         self._samples = check_samples(samples, self.sample_ids)
 
@@ -277,10 +267,7 @@ class MultiView:
         MultiView
         """
         named = dict(check_view_names([(view.name, view) for view in views]))
-        for view in views:
-            check_width(view.name, view.shape)
-        n = check_row_counts({view.name: view.shape[0] for view in views})
-        ids = check_sample_ids(sample_ids, n, {})
+        ids = check_sample_ids(sample_ids, _shared_rows(views), {})
         return cls._with(named, ids, check_samples(samples, ids))
 
     @classmethod
@@ -352,8 +339,7 @@ class MultiView:
                     f"View {name!r}: expected a matrix in .X, but the modality has none. "
                     "Fill .X or drop the modality before calling from_mudata."
                 )
-            if obs.has_duplicates:
-                twice = obs[obs.duplicated()].unique().tolist()
+            if twice := repeated(obs):
                 raise InputError(
                     f"View {name!r}: expected unique observation names, but {twice[:5]} occur "
                     "more than once. Call .obs_names_make_unique() or drop the repeats."
@@ -361,7 +347,7 @@ class MultiView:
             names = np.asarray(part.var_names, dtype=str)
             info = part.var if part.var.shape[1] else None
             view = View(name, as_source(part.X, name), names, info)
-            views.append(view.reindex(obs.get_indexer(ids)))
+            views.append(view.take_rows(obs.get_indexer(ids)))
         return cls.from_views(views, ids)
 
     def to_frame(self) -> pd.DataFrame:
@@ -377,10 +363,8 @@ class MultiView:
                 "view(name).iter_blocks() to read a wide one piece by piece."
             )
         parts = {
-            name: pd.DataFrame(
-                self.view(name).read(), index=self.sample_ids, columns=self.view(name).feature_names
-            )
-            for name in self.view_names
+            name: pd.DataFrame(view.read(), index=self.sample_ids, columns=view.feature_names)
+            for name, view in self._views.items()
         }
         return pd.concat(parts, axis=1, names=["view", "feature"])
 
@@ -414,6 +398,23 @@ class MultiView:
         return "\n".join(lines)
 
 
+def _view_alone(name: str, matrix: Any) -> View:
+    """Return a matrix or DataFrame as a view, whose names are not checked yet."""
+    if not isinstance(matrix, pd.DataFrame):
+        return View(name, as_source(matrix, name))
+    check_columns(matrix, f"View {name!r}")
+    if is_numeric(matrix):
+        return View(name, as_source(matrix, name), matrix.columns)
+    return encode_view(matrix, name)
+
+
+def _shared_rows(views: Iterable[View]) -> int:
+    """Return the number of samples of all views, or refuse views of no or different samples."""
+    for view in views:
+        check_width(view.name, view.shape)
+    return check_row_counts({view.name: view.shape[0] for view in views})
+
+
 def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) -> dict[str, Any]:
     if given is None:
         return {}
@@ -431,9 +432,9 @@ def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) 
 def select_columns(mv: MultiView, columns: Mapping[str, np.ndarray]) -> MultiView:
     """Return `mv` with only the numbered columns of some views, not copied."""
     return mv.replace_views(
-        view.take_columns(index)
-        for view, index in ((mv.view(name), index) for name, index in columns.items())
-        if not np.array_equal(index, np.arange(view.shape[1]))
+        mv.view(name).take_columns(index)
+        for name, index in columns.items()
+        if not np.array_equal(index, np.arange(mv.n_features[name]))
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,9 @@ from pandas.api import types
 from baldur.core.escape import check_names
 from baldur.core.limits import MAX_BYTES, ReadLimits, check_size, text_array
 from baldur.exceptions import InputError
-from baldur.views.validate import is_date, some
+from baldur.views.sources import ArraySource
+from baldur.views.validate import is_date, repeated, some
+from baldur.views.view import View
 
 MAX_LEVELS = 50
 """A column of text with more levels is an identifier or free text."""
@@ -30,15 +31,6 @@ _DATE_LENGTH = 40
 _CELLS = 1 << 20
 _TRUE = {"true", "True", "TRUE", True}
 _FALSE = {"false", "False", "FALSE", False}
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Cells as numbers, names, and from which column and level each came (None: no category)."""
-
-    matrix: np.ndarray
-    names: np.ndarray
-    info: pd.DataFrame | None
 
 
 def mark_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
@@ -95,8 +87,8 @@ def is_numeric(frame: pd.DataFrame) -> bool:
     return all(_is_plain(dtype) for dtype in frame.dtypes)
 
 
-def encode_view(frame: pd.DataFrame, view: str) -> Encoded:
-    """Turn a DataFrame with text, categories or truth values into the matrix of a view.
+def encode_view(frame: pd.DataFrame, name: str) -> View:
+    """Turn a DataFrame with text, categories or truth values into a view.
 
     The rules are those of `encode_frame`, for a frame in memory: a cell of blanks is missing, and a
     column of type "category" may have any number of levels.
@@ -110,27 +102,29 @@ def encode_view(frame: pd.DataFrame, view: str) -> Encoded:
             column = objects.where(~blank.astype(bool), None) if blank.any() else column
         columns.append(column)
     whole = pd.concat(columns, axis=1) if columns else frame
-    return encode_frame(
-        whole, origin=f"View {view!r}", categorical=[], max_levels=MAX_LEVELS, from_file=False
-    )
+    return encode_frame(whole, name, origin=f"View {name!r}", from_file=False)
 
 
 def encode_frame(
     frame: pd.DataFrame,
+    view: str,
     *,
     origin: str,
-    categorical: Sequence[str],
-    max_levels: int,
+    categorical: Sequence[str] = (),
+    max_levels: int = MAX_LEVELS,
     limits: ReadLimits | None = None,
     from_file: bool = True,
     needed: Sequence[str] | None = None,
-) -> Encoded:
-    """Turn a table into one matrix of numbers, columns in their order."""
+) -> View:
+    """Turn a table into a view of numbers, columns in their order.
+
+    Its `feature_info` says from which column and level each feature came, if there are categories.
+    """
     max_bytes = MAX_BYTES if limits is None else limits.max_bytes
     forced = frame.columns.isin(list(categorical))
     plain = np.array([_is_plain(dtype) for dtype in frame.dtypes], dtype=bool) & ~forced
     if plain.all():
-        return Encoded(_numbers(frame), feature_names(frame.columns, origin), None)
+        return View(view, ArraySource(_numbers(frame)), feature_names(frame.columns, origin))
     # Only columns of text, dates and categories are looked at one by one.
     columns = [str(name) for name in frame.columns]
     encoded: dict[int, tuple[np.ndarray, list[str] | None]] = {}
@@ -168,21 +162,21 @@ def encode_frame(
         level[part] = levels
         names[part] = [f"{columns[at]}={one}" for one in levels]
     text = feature_names(names, origin, max_bytes)
-    if len(set(names)) != len(names):
-        twice = pd.Index(text)[pd.Index(text).duplicated()].unique().tolist()
+    if twice := repeated(text):
         raise InputError(
             f"{origin}: encoding categories gives the name {some(twice)} to two columns. Rename "
             "one of the columns."
         )
-    return Encoded(matrix, text, pd.DataFrame({"column": column, "level": level}))
+    info = pd.DataFrame({"column": column, "level": level})
+    return View(view, ArraySource(matrix), text, info)
 
 
-def encode_text(frame: pd.DataFrame, *, categorical: Sequence[str], origin: str) -> Encoded:
-    """Turn columns of text, missing cells empty, into numbers, as `read_table` does.
+def encode_text(frame: pd.DataFrame, view: str, *, categorical: Sequence[str], origin: str) -> View:
+    """Turn columns of text, missing cells empty, into a view of numbers, as `read_table` does.
 
     Columns that are not `categorical` have to be numbers. `origin` is the file, for messages.
     """
-    made = {}
+    columns = {}
     for name in frame.columns:
         cells = frame[name].astype(object).where(frame[name] != "", None)
         if name not in categorical:
@@ -193,10 +187,8 @@ def encode_text(frame: pd.DataFrame, *, categorical: Sequence[str], origin: str)
                     f"{origin}: column {name!r} has {cells[wrong].iloc[0]!r} for a number."
                 )
             cells = numbers
-        made[name] = cells
-    return encode_frame(
-        pd.DataFrame(made), origin=origin, categorical=list(categorical), max_levels=MAX_LEVELS
-    )
+        columns[name] = cells
+    return encode_frame(pd.DataFrame(columns), view, origin=origin, categorical=categorical)
 
 
 def _is_plain(dtype: Any) -> bool:

@@ -19,7 +19,6 @@ import pandas as pd
 from scipy import sparse
 
 from baldur.exceptions import InputError
-from baldur.views.validate import check_columns
 
 # Smaller files are read through the map the user gave.
 FILE_READ_BYTES = 1 << 26
@@ -283,7 +282,7 @@ def as_source(matrix: Any, view: str) -> Source:
     if isinstance(matrix, Source):
         return matrix
     if isinstance(matrix, pd.DataFrame):
-        matrix = _frame_to_array(matrix, view)
+        matrix = _frame_to_array(matrix)
     if sparse.issparse(matrix):
         source: Source = SparseSource(matrix)
     elif isinstance(matrix, np.ndarray):
@@ -319,8 +318,7 @@ def _from_sequence(matrix: Any, view: str) -> np.ndarray:
         ) from error
 
 
-def _frame_to_array(frame: pd.DataFrame, view: str) -> np.ndarray:
-    check_columns(frame, f"View {view!r}")
+def _frame_to_array(frame: pd.DataFrame) -> np.ndarray:
     if any(pd.api.types.is_extension_array_dtype(dtype) for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64, na_value=np.nan)
     mixed = len({dtype.kind for dtype in frame.dtypes}) > 1

@@ -45,6 +45,22 @@ def _plain_scalar(item: Any) -> Any:
     return item.item() if isinstance(item, np.generic) else item
 
 
+def repeated(values: Iterable[Any]) -> list[Any]:
+    """Return the values that occur more than once, each once."""
+    index = pd.Index(values)
+    return index[index.duplicated()].unique().tolist()
+
+
+def check_unique(origin: str, what: str, values: Iterable[Any], advice: str) -> None:
+    """Refuse values that occur more than once."""
+    twice = repeated(values)
+    if twice:
+        raise InputError(
+            f"{origin}: {what} must be unique, but {some(twice)} "
+            f"{'occurs' if len(twice) == 1 else 'occur'} more than once. {advice}"
+        )
+
+
 def check_view_names(views: Any) -> list[tuple[str, Any]]:
     """Return (name, matrix) pairs from a dictionary or a sequence of pairs."""
     if isinstance(views, Mapping):
@@ -65,8 +81,7 @@ def check_view_names(views: Any) -> list[tuple[str, Any]]:
         raise InputError(
             f"View names must be non-empty text, but got {some(wrong)}. Rename these views."
         )
-    twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-    if twice:
+    if twice := repeated(name for name, _ in pairs):
         raise InputError(
             f"View names must be unique, but {some(twice)} occurs more than once. Rename or "
             "merge these views."
@@ -94,25 +109,21 @@ def is_date(dtype: Any) -> bool:
 
 def check_columns(frame: pd.DataFrame, who: str) -> None:
     """Refuse columns that cannot become numbers, all of them in one error."""
-    kinds: dict[str, list[Any]] = {"dates": [], "complex numbers": []}
-    for column, dtype in zip(frame.columns, frame.dtypes, strict=True):
-        if types.is_complex_dtype(dtype):
-            kinds["complex numbers"].append(column)
-        elif is_date(dtype):
-            kinds["dates"].append(column)
-    wrong = {kind: columns for kind, columns in kinds.items() if columns}
-    if wrong:
-        advice = {
-            "dates": "Turn dates into numbers such as an age.",
-            "complex numbers": "Split complex numbers into two columns.",
-        }
-        listed = "; ".join(f"{kind} in {some(columns)}" for kind, columns in wrong.items())
-        count = sum(map(len, wrong.values()))
+    count, listed, advice = 0, [], []
+    for kind, is_kind, remedy in (
+        ("dates", is_date, "Turn dates into numbers such as an age."),
+        ("complex numbers", types.is_complex_dtype, "Split complex numbers into two columns."),
+    ):
+        wrong = frame.columns[[bool(is_kind(dtype)) for dtype in frame.dtypes]].tolist()
+        if wrong:
+            count += len(wrong)
+            listed.append(f"{kind} in {some(wrong)}")
+            advice.append(remedy)
+    if count:
         raise InputError(
             f"{who}: expected columns of numbers, truth values or text, but {count} of "
-            f"{frame.shape[1]} are not: {listed}. "
-            + " ".join(advice[kind] for kind in wrong)
-            + " Or leave these columns out."
+            f"{frame.shape[1]} are not: {'; '.join(listed)}. {' '.join(advice)} Or leave these "
+            "columns out."
         )
 
 
@@ -149,8 +160,7 @@ def check_samples(samples: Any, sample_ids: np.ndarray) -> pd.DataFrame | None:
             f"samples: expected one row per sample ({n}), but the table has {len(samples)}."
         )
     names = [str(name) for name in samples.columns]
-    if len(set(names)) != len(names):
-        twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice := repeated(names):
         raise InputError(f"samples: the columns {some(twice)} occur more than once. Rename them.")
     ids, numbered = [str(one) for one in sample_ids], [str(i) for i in range(n)]
     index = [str(one) for one in samples.index]
@@ -159,9 +169,7 @@ def check_samples(samples: Any, sample_ids: np.ndarray) -> pd.DataFrame | None:
             "samples: its index has the sample ids in another order than the views. Reorder "
             "it with samples.loc[sample_ids]."
         )
-    made = samples.reset_index(drop=True)
-    made.columns = pd.Index(names)
-    return made
+    return samples.reset_index(drop=True).set_axis(names, axis=1)
 
 
 def check_sample_ids(given: Any, n: int, frames: Mapping[str, pd.DataFrame]) -> np.ndarray:
@@ -195,14 +203,7 @@ def check_sample_ids(given: Any, n: int, frames: Mapping[str, pd.DataFrame]) -> 
         if pd.isna(pd.Series(given, copy=False)).any():
             raise InputError(f"{origin}: every sample needs an identifier, but some are missing.")
         ids = ids.astype(str)
-    index = pd.Index(ids)
-    if index.has_duplicates:
-        twice = index[index.duplicated()].unique().tolist()
-        raise InputError(
-            f"{origin}: sample identifiers must be unique, but {some(twice)} "
-            f"{'occurs' if len(twice) == 1 else 'occur'} more than once. Drop or rename the "
-            "repeated samples."
-        )
+    check_unique(origin, "sample identifiers", ids, "Drop or rename the repeated samples.")
     return ids
 
 
@@ -323,46 +324,39 @@ def match_labels(y: Any, sample_ids: np.ndarray, X: Any) -> Any:
     )
 
 
-def validate_labels(
-    y: Any, n_samples: int, *, min_per_class: int = 2, name: str = "y"
-) -> np.ndarray:
-    """Check class labels, one per sample, and return them as a one-dimensional array.
-
-    `name` is what messages call them.
-    """
+def validate_labels(y: Any, n_samples: int) -> np.ndarray:
+    """Check class labels, one per sample, and return them as a one-dimensional array."""
     if y is None:
         raise InputError(
-            f"{name}: expected {n_samples} class labels, one per sample, but none came: fitting "
+            f"y: expected {n_samples} class labels, one per sample, but none came: fitting "
             "requires y to be passed, but the target y is None."
         )
     try:
         labels = np.asarray(y)
     except ValueError as error:
         raise InputError(
-            f"{name}: expected one label per sample, but got rows of unequal length ({error})."
+            f"y: expected one label per sample, but got rows of unequal length ({error})."
         ) from error
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise InputError(
-            f"{name}: expected a 1-D array of class labels, but got shape {labels.shape}."
-        )
+        raise InputError(f"y: expected a 1-D array of class labels, but got shape {labels.shape}.")
     if len(labels) != n_samples:
         raise InputError(
-            f"{name}: expected {n_samples} labels, one per sample, but got {len(labels)}. Select "
+            f"y: expected {n_samples} labels, one per sample, but got {len(labels)}. Select "
             "the same rows in the data and in the labels."
         )
     lacking = np.flatnonzero(pd.isna(pd.Series(labels)).to_numpy())
     if lacking.size:
         raise InputError(
-            f"{name}: every sample needs a label, but {lacking.size} of {n_samples} are missing "
+            f"y: every sample needs a label, but {lacking.size} of {n_samples} are missing "
             f"(first at row {lacking[0]}). Leave these samples out."
         )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise InputError(f"{name}: labels must be finite, but some are infinite.")
+        raise InputError("y: labels must be finite, but some are infinite.")
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise InputError(
-            f"{name}: Unknown label type: continuous. Expected classes, but got numbers with "
+            f"y: Unknown label type: continuous. Expected classes, but got numbers with "
             f"fractions ({some(labels[labels != np.floor(labels)].tolist(), 3)}). Use a regressor, "
             "or turn the numbers into classes."
         )
@@ -371,19 +365,19 @@ def validate_labels(
     except TypeError:
         kinds = sorted({type(label).__name__ for label in labels})
         raise InputError(
-            f"{name}: labels must be of one kind, but got {' and '.join(kinds)}. Turn all of them "
+            f"y: labels must be of one kind, but got {' and '.join(kinds)}. Turn all of them "
             "into text or all into numbers."
         ) from None
     if len(classes) == 1:
         raise InputError(
-            f"{name}: expected at least two classes, but got one class only "
+            f"y: expected at least two classes, but got one class only "
             f"({some(classes.tolist())}, {counts[0]} samples). Check "
             "the column of labels or how the rows were split."
         )
-    if counts.min() < min_per_class:
-        rare = classes[counts < min_per_class]
+    if counts.min() < 2:
+        rare = classes[counts < 2]
         raise InputError(
-            f"{name}: expected at least {min_per_class} samples in each class, but "
+            f"y: expected at least 2 samples in each class, but "
             f"{some(rare.tolist())} {'has' if len(rare) == 1 else 'have'} {counts.min()} (of "
             f"{len(classes)} classes, {n_samples} samples). Merge rare classes or leave "
             "them out; numbers with many different values belong to a regressor."

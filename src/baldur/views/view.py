@@ -15,7 +15,7 @@ from scipy import sparse
 from baldur.exceptions import InputError
 from baldur.views.sources import MISSING_INT8, LazyMatrix, Source, SubsetSource, as_source
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
-from baldur.views.validate import rename_hint, some
+from baldur.views.validate import rename_hint, repeated, some
 
 
 def as_rows(key: Any, n: int) -> np.ndarray:
@@ -127,11 +127,6 @@ class View:
         return default_names(self.name, index, self.shape[1])
 
     @property
-    def names_given(self) -> bool:
-        """Whether the user named the features."""
-        return self.names is not None
-
-    @property
     def feature_groups(self) -> np.ndarray | None:
         """One number per feature, shared by the columns of one category; None without categories.
 
@@ -179,11 +174,8 @@ class View:
             present = present[rows] & known
         elif not known.all():
             present = known
-        return replace(self, source=SubsetSource(self.source, rows), declared_present=present)
-
-    def reindex(self, at: np.ndarray) -> View:
-        """Return `take_rows`, or the matrix itself where it has just these rows in this order."""
-        return replace(self.take_rows(at), source=SubsetSource(self.source, at).simplified())
+        source = SubsetSource(self.source, rows).simplified()
+        return replace(self, source=source, declared_present=present)
 
     def take_columns(self, index: np.ndarray) -> View:
         """Return the view of some features, not copied."""
@@ -378,7 +370,7 @@ def _find_names(view: str, wanted: list[Any], columns: pd.Index | None) -> np.nd
     if plain and columns.has_duplicates:
         raise InputError(
             f"View {view!r}: columns are chosen by name, but X repeats the column names "
-            f"{some(columns[columns.duplicated()].unique().tolist())}. Rename them."
+            f"{some(repeated(columns))}. Rename them."
         )
     numbers = [columns.get_indexer(pd.Index(plain))] if plain else []
     for name in starred:
