@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from baldur.core.state import (
     ByView,
@@ -259,7 +258,7 @@ class Scaling:
                 raise InputError(
                     f"View {name!r}: X has {view.shape[1]} features, but Preparation is expecting "
                     f"{width} features as input, the number seen in fit. Select the columns "
-                    f"used in fit.{self._rename_hint(view)}"
+                    f"used in fit.{rename_hint(view.names, self._names[name])}"
                 )
             names = self._names[name]
             if names is None or view.names is None or names is view.names:
@@ -271,16 +270,8 @@ class Scaling:
                     f"View {name!r}: expected the features of fit in the same order, but "
                     f"{differ.size} of {width} differ; the first is column {at}, "
                     f"{str(names[at])!r} in fit and {str(view.names[at])!r} now. Reorder "
-                    f"or rename the columns.{self._rename_hint(view)}"
+                    f"or rename the columns.{rename_hint(view.names, names)}"
                 )
-
-    def _rename_hint(self, view: View) -> str:
-        names = self._names[view.name]
-        if names is None or view.names is None:
-            return ""
-        new = pd.Index(view.names)
-        known = pd.Index(names)
-        return rename_hint(new.difference(known, sort=False), known.difference(new, sort=False))
 
     # -- state -----------------------------------------------------------------------------
 

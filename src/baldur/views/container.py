@@ -404,7 +404,7 @@ def _view_alone(name: str, matrix: Any) -> View:
         return View(name, as_source(matrix, name))
     check_columns(matrix, f"View {name!r}")
     if is_numeric(matrix):
-        return View(name, as_source(matrix, name), matrix.columns)
+        return View(name, as_source(matrix, name), np.asarray(matrix.columns))
     return encode_view(matrix, name)
 
 

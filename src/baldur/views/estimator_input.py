@@ -85,7 +85,9 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
             checked = validate_data(estimator, X, reset=reset, **checks)
     except ValueError as error:
         # scikit-learn's words, which its own checks look for, in an error that is also ours.
-        hint = _infinity_hint(error, X) + _rename_hint(estimator, X)
+        columns = X.columns if isinstance(X, pd.DataFrame) else None
+        hint = _infinity_hint(error, X)
+        hint += rename_hint(columns, getattr(estimator, "feature_names_in_", None))
         raise InputError(f"{error}{hint}") from error
     except TypeError as error:
         raise InputTypeError(str(error)) from error
@@ -117,15 +119,6 @@ def input_columns(estimator: Any) -> dict[str, np.ndarray]:
             owners = info["column"].astype(str).to_numpy() if encoded else features
             columns[view] = pd.Index(names).get_indexer(pd.Index(owners))
     return columns
-
-
-def _rename_hint(estimator: Any, X: Any) -> str:
-    """Return a hint about columns that may have been renamed since fit."""
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None or not isinstance(X, pd.DataFrame):
-        return ""
-    given, known = pd.Index(X.columns), pd.Index(names)
-    return rename_hint(given.difference(known, sort=False), known.difference(given, sort=False))
 
 
 def _infinity_hint(error: ValueError, X: Any) -> str:

@@ -269,8 +269,7 @@ def prepare_view(cells: Standardised) -> PreparedView:
     array: np.ndarray | None = None
     for cols, tile in cells.tiles(cells.width(n)):
         if array is None:
-            column_major = tile.flags.f_contiguous and not tile.flags.c_contiguous
-            array = np.empty((n, d), dtype=cells.dtype, order="F" if column_major else "C")
+            array = np.empty((n, d), cells.dtype, order="F" if tile.flags.fnc else "C")
         array[:, cols] = tile
     if array is None:
         array = np.empty((n, d), dtype=cells.dtype)

@@ -172,7 +172,7 @@ class ArraySource(Source):
             block = array[run, cols]
         elif isinstance(cols, slice):
             # np.take writes C order; going through the transpose keeps a column-major layout.
-            if array.flags.f_contiguous and not array.flags.c_contiguous:
+            if array.flags.fnc:
                 block = np.take(array.T[cols], rows, axis=1).T
             else:
                 block = np.take(array[:, cols], rows, axis=0)
@@ -283,20 +283,14 @@ def as_source(matrix: Any, view: str) -> Source:
         return matrix
     if isinstance(matrix, pd.DataFrame):
         matrix = _frame_to_array(matrix)
+    if not (sparse.issparse(matrix) or isinstance(matrix, (np.ndarray, LazyMatrix))):
+        matrix = _from_sequence(matrix, view)
+    _check_shape_and_type(tuple(matrix.shape), np.dtype(matrix.dtype), view)
     if sparse.issparse(matrix):
-        source: Source = SparseSource(matrix)
-    elif isinstance(matrix, np.ndarray):
-        _check_two_dimensions(matrix.shape, view)
-        source = ArraySource(_plain(matrix))
-    elif isinstance(matrix, LazyMatrix):
-        _check_two_dimensions(tuple(matrix.shape), view)
-        source = LazySource(matrix, view)
-    else:
-        array = _from_sequence(matrix, view)
-        _check_two_dimensions(array.shape, view)
-        source = ArraySource(array)
-    _check_dtype(source.dtype, view)
-    return source
+        return SparseSource(matrix)
+    if isinstance(matrix, np.ndarray):
+        return ArraySource(_plain(matrix))
+    return LazySource(matrix, view)
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
@@ -325,16 +319,13 @@ def _frame_to_array(frame: pd.DataFrame) -> np.ndarray:
     return frame.to_numpy(dtype=np.float64) if mixed else frame.to_numpy()
 
 
-def _check_two_dimensions(shape: tuple[int, ...], view: str) -> None:
+def _check_shape_and_type(shape: tuple[int, ...], dtype: np.dtype, view: str) -> None:
     if len(shape) != 2:
         advice = "use column[:, None] for a single feature" if len(shape) == 1 else "reshape it"
         raise InputError(
             f"View {view!r}: expected a 2-D matrix (samples by features), but got an array of "
-            f"shape {tuple(shape)}; {advice}."
+            f"shape {shape}; {advice}."
         )
-
-
-def _check_dtype(dtype: np.dtype, view: str) -> None:
     if dtype.kind == "c":
         raise InputError(
             f"View {view!r}: Complex data not supported; expected real numbers, but its dtype is "

@@ -108,28 +108,19 @@ class NormalScores:
         """
         at = self.position[columns]
         here = np.flatnonzero(at >= 0)
-        if here.size:
-            out[:, here] = self._of(raw[:, here], at[here]) * factor[here]
-
-    def _of(self, cells: np.ndarray, at: np.ndarray) -> np.ndarray:
-        knots, scores = self.knots[:, at], self.scores[:, at]
+        if not here.size:
+            return
+        cells, knots, scores = raw[:, here], self.knots[:, at[here]], self.scores[:, at[here]]
         last = len(knots) - 1
-        # Bisection for the number of knots not above each cell; NaN counts none.
-        low = np.zeros(cells.shape, dtype=np.intp)
-        high = np.full(cells.shape, last + 1, dtype=np.intp)
-        for _ in range(int(last + 1).bit_length()):
-            middle = (low + high) // 2
-            reached = np.take_along_axis(knots, np.minimum(middle, last), axis=0) <= cells
-            reached &= middle <= last
-            low, high = np.where(reached, middle + 1, low), np.where(reached, high, middle)
-        left = np.maximum(low - 1, 0)
-        right = np.minimum(low, last)
+        above = np.empty(cells.shape, dtype=np.intp)  # first knot above each cell
+        for j in range(here.size):
+            above[:, j] = np.searchsorted(knots[:, j], cells[:, j], side="right")
+        left, right = np.maximum(above - 1, 0), np.minimum(above, last)
         x0, x1 = (np.take_along_axis(knots, i, axis=0) for i in (left, right))
         s0, s1 = (np.take_along_axis(scores, i, axis=0) for i in (left, right))
         gap = x1 - x0
-        inside = gap > 0
-        share = np.divide(cells - x0, gap, out=np.zeros(cells.shape), where=inside)
-        return np.asarray(s0 + share * (s1 - s0))
+        share = np.divide(cells - x0, gap, out=np.zeros(cells.shape), where=gap > 0)
+        out[:, here] = (s0 + share * (s1 - s0)) * factor[here]
 
 
 FLOAT64_LIMIT_BYTES = 1 << 26
@@ -246,7 +237,7 @@ class Standardised:
         buffer: np.ndarray | None = None
         for cols, raw in raw_tiles(self.source, width, self.max_bytes, columns):
             if buffer is None:
-                buffer = _like_layout(raw, self.dtype)
+                buffer = np.empty(raw.shape, self.dtype, order="F" if raw.flags.fnc else "C")
             tile = buffer[:, : raw.shape[1]]
             if narrow:
                 np.copyto(tile, raw)
@@ -264,8 +255,9 @@ class Standardised:
                 np.minimum(tile, limits[1, cols], out=tile)
             elif raw.dtype != np.int8:
                 np.clip(tile, -FARTHEST, FARTHEST, out=tile)
-            if self.scores is not None:
-                self._fill_scores(raw, cols if columns is None else columns[cols], tile)
+            if self.scores is not None and self.score_factor is not None:
+                at = cols if columns is None else columns[cols]
+                self.scores.fill(raw, at, self.score_factor[at], tile)
             if design is not None and coef is not None:
                 tile -= design @ coef[:, cols].astype(self.dtype)
             if missing is not None:
@@ -276,18 +268,11 @@ class Standardised:
                 tile *= weights[cols].astype(self.dtype)
             yield cols, tile
 
-    def _fill_scores(self, raw: np.ndarray, columns: slice | np.ndarray, tile: np.ndarray) -> None:
-        if self.scores is None or self.score_factor is None:
-            return
-        self.scores.fill(raw, columns, self.score_factor[columns], tile)
-
     def _missing(self, raw: np.ndarray, tile: np.ndarray) -> np.ndarray | None:
         """Return which cells of a tile are missing, None for none of them."""
         if raw.dtype == np.int8:
             return raw == MISSING_INT8 if raw.size and raw.min() <= MISSING_INT8 else None
-        if raw.dtype.kind != "f":
-            return None
-        if np.isfinite(tile).all():
+        if raw.dtype.kind != "f" or np.isfinite(tile).all():
             return None
         if np.isinf(raw[~self.absent]).any():
             raise InputError(
@@ -296,12 +281,6 @@ class Standardised:
                 "that produced them (a logarithm of 0, a division by 0)."
             )
         return np.isnan(tile)
-
-
-def _like_layout(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    if raw.flags.f_contiguous and not raw.flags.c_contiguous:
-        return np.empty(raw.shape[::-1], dtype=dtype).T
-    return np.empty(raw.shape, dtype=dtype)
 
 
 @dataclass(frozen=True)

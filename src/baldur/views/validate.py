@@ -31,11 +31,15 @@ def counted(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def rename_hint(given: Iterable[Any], expected: Iterable[Any]) -> str:
-    """Return " Did you mean 'Grade' by 'grade'?" for names that are nearly the expected ones."""
-    names = {str(name).casefold(): str(name) for name in list(expected)[:MOST_COMPARED]}
+def rename_hint(given: Iterable[Any] | None, expected: Iterable[Any] | None) -> str:
+    """Return " Did you mean 'Grade' by 'grade'?" for new names that are nearly those expected."""
+    if given is None or expected is None:
+        return ""
+    new, known = pd.Index(list(given)), pd.Index(list(expected))
+    lacking = known.difference(new, sort=False)
+    names = {str(name).casefold(): str(name) for name in lacking[:MOST_COMPARED]}
     hints = []
-    for name in list(given)[:MOST_HINTS]:
+    for name in new.difference(known, sort=False)[:MOST_HINTS]:
         near = get_close_matches(str(name).casefold(), list(names), 1)
         hints += [f"{names[near[0]]!r} by {str(name)!r}"] if near else []
     return f" Did you mean {', '.join(hints)}?" if hints else ""

@@ -152,20 +152,17 @@ class View:
         if self.dtype.kind == "f" or self.dtype == np.int8:
             # Only rows missing throughout the first block are followed into the next.
             suspects = np.flatnonzero(present)
-            for cols in self._search_blocks():
+            # A narrow first look settles nearly every row.
+            first = min(16, self.shape[1])
+            rest = column_blocks(self.shape[0], self.shape[1] - first, 8)
+            blocks = (slice(cols.start + first, cols.stop + first) for cols in rest)
+            for cols in (slice(0, first), *blocks):
                 if suspects.size == 0:
                     break
                 block = self.source.read(suspects, cols)
                 suspects = suspects[_missing(block).all(axis=1)]
             present[suspects] = False
         return present
-
-    def _search_blocks(self) -> Iterator[slice]:
-        # A narrow first look settles nearly every row.
-        first = min(16, self.shape[1])
-        yield slice(0, first)
-        for cols in column_blocks(self.shape[0], self.shape[1] - first, 8):
-            yield slice(cols.start + first, cols.stop + first)
 
     def take_rows(self, rows: np.ndarray) -> View:
         """Return the view of some samples, not copied; -1 stands for one that does not have it."""
