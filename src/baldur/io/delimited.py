@@ -10,7 +10,6 @@ import csv
 import gzip
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -65,22 +64,23 @@ def read_delimited(
     if separator == decimal:
         raise InputError(f"{path}: separator and decimal are the same character, {separator!r}.")
     table = _TextTable(path, limits, separator, decimal, encoding, missing, id_column)
-    if as_text:
-        frame = table.texts(None)
-    else:
-        matrix, texts = table.numbers()
-        frame = pd.DataFrame(matrix)
-        if texts:
-            listed = sorted(texts)
-            numbers = frame.drop(columns=listed)
-            frame = pd.concat([numbers, table.texts(listed)], axis=1).sort_index(axis=1)
-    frame.columns = pd.Index(table.header)
-    return unescape_frame(frame) if table.apostrophes else frame
+    with parsing(path, "a text table"):
+        if as_text:
+            frame = table.texts(None)
+        else:
+            matrix, texts = table.numbers()
+            frame = pd.DataFrame(matrix)
+            if texts:
+                listed = sorted(texts)
+                numbers = frame.drop(columns=listed)
+                frame = pd.concat([numbers, table.texts(listed)], axis=1).sort_index(axis=1)
+        frame.columns = pd.Index(table.header)
+        return unescape_frame(frame) if table.apostrophes else frame
 
 
 @dataclass
 class _TextTable:
-    """A text table and how it is written; `header` and `apostrophes` are known once it was read."""
+    """A text table and how it is written; the last three are known once it was read."""
 
     path: Path
     limits: ReadLimits
@@ -90,6 +90,7 @@ class _TextTable:
     missing: Sequence[str]
     id_column: str | int | None
     header: list[str] = field(default_factory=list)
+    ids: int | None = None
     apostrophes: bool = False
 
     def __post_init__(self) -> None:
@@ -97,9 +98,8 @@ class _TextTable:
         self.missing_numbers = np.array(numbers)
         self.missing_texts = {*self.missing, *(f"{number:g}" for number in numbers)}
 
-    @contextmanager
-    def rows(self) -> Iterator[Iterator[list[str]]]:
-        """Yield the fields of every line below the header."""
+    def batches(self) -> Iterator[list[list[str]]]:
+        """Yield the fields of some lines below the header at a time."""
         # Before a byte is read: the size of a plain file is known.
         self.limits.check_size(self.path.stat().st_size, _ADVICE)
         plain = self.encoding.lower().replace("-", "").replace("_", "")
@@ -112,19 +112,20 @@ class _TextTable:
         except (LookupError, UnicodeError) as error:
             raise self._wrong_encoding(error) from error
         wide = {"utf16": 2, "utf32": 4}.get(plain[:5], 0)
-        with parsing(self.path, "a text table"):
-            # Without the mark that each call of encode puts in front.
-            raw = BoundedText(self.path, self.limits, between[-wide:], zeros=wide > 0)
-            name = "utf-8-sig" if plain == "utf8" else self.encoding
-            buffered = io.BufferedReader(raw, _BUFFER)
-            with io.TextIOWrapper(buffered, encoding=name, newline="") as text:
-                try:
-                    lines = self._lines(text)
-                    self.header = next(lines)
-                    yield lines
-                except UnicodeError as error:
-                    raise self._wrong_encoding(error) from error
-            self.apostrophes = raw.apostrophes
+        # Without the mark that each call of encode puts in front.
+        raw = BoundedText(self.path, self.limits, between[-wide:], zeros=wide > 0)
+        name = "utf-8-sig" if plain == "utf8" else self.encoding
+        buffered = io.BufferedReader(raw, _BUFFER)
+        with io.TextIOWrapper(buffered, encoding=name, newline="") as text:
+            try:
+                lines = self._lines(text)
+                self.header = next(lines)
+                self.ids = id_position(self.path, self.id_column, self.header)
+                while batch := list(islice(lines, max(1, _BATCH // len(self.header)))):
+                    yield batch
+            except UnicodeError as error:
+                raise self._wrong_encoding(error) from error
+        self.apostrophes = raw.apostrophes
 
     def _wrong_encoding(self, error: Exception) -> InputError:
         return InputError(
@@ -180,16 +181,14 @@ class _TextTable:
     def numbers(self) -> tuple[np.ndarray, set[int]]:
         """Return the cells as numbers (NaN elsewhere), and which columns are text."""
         parts: list[np.ndarray] = []
+        texts: set[int] = set()
         n_rows = 0
-        with self.rows() as lines:
-            width = len(self.header)
-            ids = id_position(self.path, self.id_column, self.header)
-            texts = set() if ids is None else {ids}
-            while batch := list(islice(lines, max(1, _BATCH // width))):
-                n_rows += len(batch)
-                parts.append(self._as_numbers(batch, texts))
-                needed = n_rows * (_PER_TEXT * len(texts) + _PER_CELL * width)
-                self.limits.check_size(needed, _ADVICE)
+        for batch in self.batches():
+            n_rows += len(batch)
+            texts |= set() if self.ids is None else {self.ids}
+            parts.append(self._as_numbers(batch, texts))
+            needed = n_rows * (_PER_TEXT * len(texts) + _PER_CELL * len(self.header))
+            self.limits.check_size(needed, _ADVICE)
         return np.concatenate(parts), texts
 
     def _as_numbers(self, rows: list[list[str]], texts: set[int]) -> np.ndarray:
@@ -208,20 +207,18 @@ class _TextTable:
                 for cell in cells
             ]
         joined = "".join(cells)
-        found: list[float] | None = None
-        if "_" not in joined and joined.isascii():
-            try:
-                found = [np.nan if cell in self.missing_texts else float(cell) for cell in cells]
-            except ValueError:
-                found = None
-        if found is None:
-            found = []
+        try:
+            if "_" in joined or not joined.isascii():
+                raise ValueError
+            numbers = [np.nan if cell in self.missing_texts else float(cell) for cell in cells]
+        except ValueError:
+            numbers = []
             for at, cell in enumerate(cells):
                 number = None if at % width in texts else _number(cell)
                 if number is None and cell not in self.missing_texts:
                     texts.add(at % width)
-                found.append(np.nan if number is None else number)
-        matrix = np.array(found, dtype=np.float64).reshape(-1, width)
+                numbers.append(np.nan if number is None else number)
+        matrix = np.array(numbers, dtype=np.float64).reshape(-1, width)
         if self.missing_numbers.size:
             matrix[np.isin(matrix, self.missing_numbers)] = np.nan
         return matrix
@@ -237,19 +234,17 @@ class _TextTable:
             known.update(dict.fromkeys(self.missing_texts))
         parts: list[np.ndarray] = []
         n_rows = 0
-        with self.rows() as lines:
-            wanted = list(range(len(self.header))) if columns is None else columns
-            ids = id_position(self.path, self.id_column, self.header)
-            while batch := list(islice(lines, max(1, _BATCH // len(wanted)))):
-                n_rows += len(batch)
-                cells = [
-                    row[at] if at == ids else known.setdefault(row[at], row[at])
-                    for row in batch
-                    for at in wanted
-                ]
-                parts.append(np.array(cells, dtype=object).reshape(-1, len(wanted)))
-                self.limits.check_size(_PER_TEXT * n_rows * len(wanted), _ADVICE)
-        return pd.DataFrame(np.concatenate(parts), columns=wanted)
+        for batch in self.batches():
+            wanted = range(len(self.header)) if columns is None else columns
+            n_rows += len(batch)
+            cells = [
+                row[at] if at == self.ids else known.setdefault(row[at], row[at])
+                for row in batch
+                for at in wanted
+            ]
+            parts.append(np.array(cells, dtype=object).reshape(-1, len(wanted)))
+            self.limits.check_size(_PER_TEXT * n_rows * len(wanted), _ADVICE)
+        return pd.DataFrame(np.concatenate(parts), columns=columns)
 
 
 def _number(text: str) -> float | None:
