@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,9 +46,20 @@ class Grid:
         """Whether the voxels of two grids coincide, to a thousandth of a millimetre."""
         return self.shape == other.shape and np.allclose(self.affine, other.affine, atol=1e-3)
 
+    @property
+    def voxel_size(self) -> np.ndarray:
+        """Length of the sides of a voxel in millimetres."""
+        return np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
+
+    def places(self, index: np.ndarray) -> np.ndarray:
+        """Return the place of voxels in millimetres.
+
+        Shapes: index (n, 3); returns (n, 3).
+        """
+        return index @ self.affine[:3, :3].T + self.affine[:3, 3]
+
     def __str__(self) -> str:
-        size = np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
-        sides = " x ".join(f"{side:g}" for side in size)
+        sides = " x ".join(f"{side:g}" for side in self.voxel_size)
         return f"{' x '.join(map(str, self.shape))} voxels of {sides} mm"
 
 
@@ -100,22 +112,20 @@ def _open_file(nib: Any, path: Path, max_bytes: int) -> Any:
     packed = path.name.lower().endswith(".gz")
     with gzip.open(path) if packed else path.open("rb") as stream:
         raw = stream.read(540)
-    if raw[:4] in (b"\x5c\x01\x00\x00", b"\x00\x00\x01\x5c"):
-        made, length = nib.Nifti1Image, 348
-    elif raw[:4] in (b"\x1c\x02\x00\x00", b"\x00\x00\x02\x1c"):
-        made, length = nib.Nifti2Image, 540
-    else:
+    kinds = {348: nib.Nifti1Image, 540: nib.Nifti2Image}  # by the length of the header
+    lengths = [int.from_bytes(raw[:4], order) for order in ("little", "big")]
+    length = next((length for length in lengths if length in kinds), None)
+    if length is None:
         raise InputError(
             f"{path}: expected a NIfTI image, but the header does not begin like one. The file is "
             "damaged or of another kind."
         )
-    header = made.header_class.from_fileobj(io.BytesIO(raw[:length].ljust(length + 4, b"\0")))
+    kind = kinds[length]
+    header = kind.header_class.from_fileobj(io.BytesIO(raw[:length].ljust(length + 4, b"\0")))
     dtype = header.get_data_dtype()
     if dtype.kind not in "iuf" or dtype.itemsize > 16:
         raise InputError(f"{path}: expected an image of real numbers, but its type is {dtype}.")
-    cells = 1
-    for side in header.get_data_shape():
-        cells *= int(side)
+    cells = math.prod(int(side) for side in header.get_data_shape())
     if cells < 1:
         raise InputError(f"{path}: its header has an invalid shape, {header.get_data_shape()}.")
     offset = float(header["vox_offset"])
@@ -127,7 +137,7 @@ def _open_file(nib: Any, path: Path, max_bytes: int) -> Any:
             f"{path}: expected {int(offset + cells * dtype.itemsize):,} bytes by its header, but "
             f"the file has {path.stat().st_size:,}. It was cut short; write or copy it again."
         )
-    opened = made(made.ImageArrayProxy(str(path), header), header.get_best_affine(), header)
+    opened = kind(kind.ImageArrayProxy(str(path), header), header.get_best_affine(), header)
     opened.set_filename(str(path))
     return opened
 
@@ -199,30 +209,31 @@ def read_image(
     name = describe(opened)
     # Neither operation knows missing voxels; they count as 0 there.
     image = nib.Nifti1Image(np.nan_to_num(cells), given.affine)
-    with parsing(name, "a NIfTI image"):
-        if not on_grid:
-            if resample is None:
-                raise InputError(
-                    f"{name}: expected {grid}, but the image has {given}. Give "
-                    "resample='continuous' to bring images to the grid of the mask, or "
-                    "resample them beforehand."
-                )
-            image = resample_to(nilearn, image, grid, resample)
-        if smoothing_fwhm is not None:
+    if not on_grid:
+        if resample is None:
+            raise InputError(
+                f"{name}: expected {grid}, but the image has {given}. Give resample='continuous' "
+                "to bring images to the grid of the mask, or resample them beforehand."
+            )
+        image = _resampled(image, name, grid, resample)
+    if smoothing_fwhm is not None:
+        with parsing(name, "a NIfTI image"):
             image = nilearn.smooth_img(image, smoothing_fwhm)
-        return np.asarray(image.dataobj, dtype=np.float32)
+    return np.asarray(image.dataobj, dtype=np.float32)
 
 
-def resample_to(nilearn: Any, image: Any, grid: Grid, interpolation: str) -> Any:
+def _resampled(image: Any, name: str, grid: Grid, interpolation: str) -> Any:
     """Return an image on another grid."""
-    return nilearn.resample_img(
-        image,
-        target_affine=grid.affine,
-        target_shape=grid.shape,
-        interpolation=interpolation,
-        force_resample=True,
-        copy_header=True,
-    )
+    nilearn = import_extra("nilearn.image", "imaging", "Resampling images")
+    with parsing(name, "a NIfTI image"):
+        return nilearn.resample_img(
+            image,
+            target_affine=grid.affine,
+            target_shape=grid.shape,
+            interpolation=interpolation,
+            force_resample=True,
+            copy_header=True,
+        )
 
 
 def labels_on_grid(image: Any, grid: Grid, max_bytes: int = MAX_BYTES) -> np.ndarray:
@@ -232,11 +243,9 @@ def labels_on_grid(image: Any, grid: Grid, max_bytes: int = MAX_BYTES) -> np.nda
     if grid_of(opened).same(grid):
         return cells
     nib = import_extra("nibabel", "imaging", _PURPOSE)
-    nilearn = import_extra("nilearn.image", "imaging", "Resampling images")
-    with parsing(describe(opened), "a NIfTI image"):
-        image = nib.Nifti1Image(cells.astype(np.float32), opened.affine)
-        image = resample_to(nilearn, image, grid, "nearest")
-        return np.asarray(image.dataobj, dtype=np.float64)
+    image = nib.Nifti1Image(cells.astype(np.float32), opened.affine)
+    resampled = _resampled(image, describe(opened), grid, "nearest")
+    return np.asarray(resampled.dataobj, dtype=np.float64)
 
 
 _MAX_REGIONS = 100_000
@@ -295,8 +304,7 @@ def number_regions(
             f"The atlas has {len(known)} regions inside the mask; expected between 1 and "
             f"{_MAX_REGIONS:,}. Check that both are in the same space."
         )
-    place = np.argwhere(np.ones(grid.shape, dtype=bool))[voxels]
-    place = place @ grid.affine[:3, :3].T + grid.affine[:3, 3]
+    place = grid.places(np.argwhere(np.ones(grid.shape, dtype=bool))[voxels])
     text = [names.get(int(label), f"region_{label}") for label in known]
     info = pd.DataFrame({"label": known, "region": text, "n_voxels": sizes})
     for axis, at in zip("xyz", place.T, strict=True):
@@ -307,14 +315,14 @@ def number_regions(
     return voxels, region, info
 
 
-def region_means(cells: np.ndarray, region: np.ndarray, n_regions: int) -> np.ndarray:
+def region_means(cells: np.ndarray, voxels: np.ndarray, region: np.ndarray) -> np.ndarray:
     """Return the mean over each region of one image, leaving missing voxels out.
 
-    Shapes: cells (n_voxels,), region (n_voxels,); returns (n_regions,).
+    Shapes: cells (the grid), voxels and region (n_voxels,); returns (n_regions,).
     """
-    values = cells.astype(np.float64)
+    values = cells.ravel()[voxels].astype(np.float64)
     known = ~np.isnan(values)
-    totals = np.bincount(region, np.where(known, values, 0.0), n_regions)
-    sizes = np.bincount(region, known, n_regions)
+    totals = np.bincount(region, np.where(known, values, 0.0))
+    sizes = np.bincount(region, known)
     with np.errstate(invalid="ignore"):
         return totals / np.where(sizes > 0, sizes, np.nan)

@@ -38,6 +38,8 @@ from baldur.io.images import (
 from baldur.io.tables import read_ids
 from baldur.views.container import MultiView
 from baldur.views.encode import feature_names
+from baldur.views.sources import ArraySource
+from baldur.views.view import View
 
 _RESAMPLE = (None, "continuous", "linear", "nearest")
 _MAX_STARS = 3
@@ -149,10 +151,11 @@ def read_nifti(
             raise InputError("voxel_size= needs resample=, for example resample='continuous'.")
         grid = resampled_grid(grid, voxel_size)
     check_grid(grid, max_bytes)
-    if smoothing_fwhm is not None and smoothing_fwhm > _widest(grid):
+    widest = float((grid.voxel_size * grid.shape).max())
+    if smoothing_fwhm is not None and smoothing_fwhm > widest:
         raise InputError(
             f"smoothing_fwhm={smoothing_fwhm!r} is wider than the images, which span "
-            f"{_widest(grid):.0f} mm. Give millimetres, 4 to 12 as a rule."
+            f"{widest:.0f} mm. Give millimetres, 4 to 12 as a rule."
         )
     read = partial(
         read_image,
@@ -163,26 +166,21 @@ def read_nifti(
     )
     inside = _mask_on(mask, grid, max_bytes)
     if atlas is not None:
-        names = region_names(atlas_labels)
         labels = labels_on_grid(atlas, grid, max_bytes)
         # The absolute path, so that weights can be written back later.
         file = isinstance(atlas, (str, os.PathLike))
         source = str(as_path(atlas).absolute()) if file else None
-        voxels, region, info = number_regions(labels, inside, names, grid, source)
-        matrix = np.empty((len(listed), len(info)), dtype=np.float32)
-        for row, image in zip(matrix, listed, strict=True):
-            row[:] = region_means(read(image).ravel()[voxels], region, len(info))
-        return MultiView(
-            {name: matrix},
-            sample_ids=ids,
-            feature_names={name: feature_names(info["region"], source or "atlas_labels")},
-            feature_info={name: info},
+        voxels, region, info = number_regions(
+            labels, inside, region_names(atlas_labels), grid, source
         )
-    if atlas_labels is not None:
+        names = feature_names(info["region"], source or "atlas_labels")
+    elif atlas_labels is not None:
         raise InputError("atlas_labels= names the regions of atlas=, which is not given.")
-    check_grid(grid, max_bytes, int(inside.sum()))
-    info = _voxel_info(inside, grid)
-    if cache_dir is not None:
+    else:
+        check_grid(grid, max_bytes, int(inside.sum()))
+        info = _voxel_info(inside, grid)
+        names = _voxel_names(info)
+    if atlas is None and cache_dir is not None:
         matrix = _cached_matrix(listed, read, inside, cache_dir)
     else:
         check_size(
@@ -193,33 +191,24 @@ def read_nifti(
         )
         matrix = np.empty((len(listed), len(info)), dtype=np.float32)
         for row, image in zip(matrix, listed, strict=True):
-            row[:] = read(image)[inside]
-    return MultiView(
-        {name: matrix},
-        sample_ids=ids,
-        feature_names={name: _voxel_names(info)},
-        feature_info={name: info},
-    )
-
-
-def _widest(grid: Grid) -> float:
-    """Return the longest side of a grid in millimetres."""
-    return float((np.sqrt((grid.affine[:3, :3] ** 2).sum(axis=0)) * grid.shape).max())
+            cells = read(image)
+            row[:] = cells[inside] if atlas is None else region_means(cells, voxels, region)
+    view = View(name, ArraySource(matrix), names, info)
+    return MultiView.from_views([view], ids)
 
 
 def _list_images(images: Any) -> list[Any]:
     if isinstance(images, (str, os.PathLike)):
         pattern = str(as_path(images))
-        found = sorted(glob.glob(pattern, recursive=True))
-        if not found:
+        images = sorted(glob.glob(pattern, recursive=True))
+        if not images:
             raise InputError(f"{pattern}: no image fits this pattern. Check folder and ending.")
-        wrong = [one for one in found if not one.lower().endswith(SUFFIXES)]
+        wrong = [file for file in images if not file.lower().endswith(SUFFIXES)]
         if wrong:
             raise InputError(
                 f"{pattern}: expected only NIfTI images (.nii, .nii.gz), but {wrong[0]} fits the "
                 "pattern as well. Make it narrower."
             )
-        return [find_file(one, "a NIfTI image", SUFFIXES) for one in found]
     if isinstance(images, Mapping) or not hasattr(images, "__len__"):
         raise InputError(
             f"Expected a pattern or a list of images, but got {type(images).__name__}."
@@ -227,8 +216,10 @@ def _list_images(images: Any) -> list[Any]:
     if not len(images):
         raise InputError("Expected at least one image, but the list is empty.")
     return [
-        find_file(one, "a NIfTI image", SUFFIXES) if isinstance(one, (str, os.PathLike)) else one
-        for one in images
+        find_file(image, "a NIfTI image", SUFFIXES)
+        if isinstance(image, (str, os.PathLike))
+        else image
+        for image in images
     ]
 
 
@@ -278,7 +269,7 @@ def _mask_on(mask: Any, grid: Grid, max_bytes: int) -> np.ndarray:
 
 def _voxel_info(inside: np.ndarray, grid: Grid) -> pd.DataFrame:
     index = np.argwhere(inside)
-    place = index @ grid.affine[:3, :3].T + grid.affine[:3, 3]
+    place = grid.places(index)
     info = pd.DataFrame(
         {
             **{axis: index[:, a].astype(np.int32) for a, axis in enumerate("ijk")},
