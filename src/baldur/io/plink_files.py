@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,62 +33,49 @@ class BedMatrix:
 
     def __init__(self, path: Path, n_people: int, n_variants: int) -> None:
         self.path = path
-        self.shape = (n_people, n_variants)
-        self._check()
-
-    def _check(self) -> None:
-        n, d = self.shape
-        with self.path.open("rb") as stream:
+        self.shape = n, d = n_people, n_variants
+        self.width = (n + 3) // 4  # bytes of a variant
+        with path.open("rb") as stream:
             head = stream.read(3)
         if head[:2] != _BED_MAGIC:
             raise InputError(
-                f"{self.path}: expected a PLINK .bed file, but its first bytes are "
-                f"{head.hex(' ')} and not 6c 1b 01. (BED files of genome intervals are another "
-                "format of that name.)"
+                f"{path}: expected a PLINK .bed file, but its first bytes are {head.hex(' ')} and "
+                "not 6c 1b 01. (BED files of genome intervals are another format of that name.)"
             )
         if head[2:] != b"\x01":
             raise InputError(
-                f"{self.path}: expected genotypes stored variant by variant, but they are stored "
+                f"{path}: expected genotypes stored variant by variant, but they are stored "
                 "person by person. Convert the file: plink --make-bed."
             )
-        expected, found = 3 + d * ((n + 3) // 4), self.path.stat().st_size
-        if expected != found:
+        expected, n_bytes = 3 + d * self.width, path.stat().st_size
+        if expected != n_bytes:
             raise InputError(
-                f"{self.path}: expected {expected:,} bytes for {n:,} people (.fam) and {d:,} "
-                f"variants (.bim), but the file has {found:,}. The three files do not belong "
-                "together, or one was cut short."
+                f"{path}: expected {expected:,} bytes for {n:,} people (.fam) and {d:,} variants "
+                f"(.bim), but the file has {n_bytes:,}. The three files do not belong together, "
+                "or one was cut short."
             )
         # Two to six bits of each variant are unused, unless people are missing in .fam.
         if n % 4:
-            width = (n + 3) // 4
-            some = np.fromfile(self.path, np.uint8, min(d, _LOOK) * width, offset=3)
-            if (some.reshape(-1, width)[:, -1] >> (2 * (n % 4))).any():
+            first = np.fromfile(path, np.uint8, min(d, _LOOK) * self.width, offset=3)
+            if (first[self.width - 1 :: self.width] >> (2 * (n % 4))).any():
                 raise InputError(
-                    f"{self.path}: it holds genotypes of more than the {n:,} people in .fam. The "
-                    "three files do not belong together."
+                    f"{path}: it holds genotypes of more than the {n:,} people in .fam. The three "
+                    "files do not belong together."
                 )
 
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`."""
         wanted = np.arange(self.shape[1])[cols]
-        width = (self.shape[0] + 3) // 4
-        packed = read_lines(str(self.path), 3, np.dtype(np.uint8), width, wanted, slice(None))
+        packed = read_lines(str(self.path), 3, np.dtype(np.uint8), self.width, wanted, slice(None))
         cells = _FOUR_CALLS[packed].view(np.int8)  # (variants, people), padded to whole bytes
         return np.take(cells, np.arange(self.shape[0]) if rows is None else rows, axis=1).T
 
 
-def _decode_bytes() -> np.ndarray:
-    """Return the four calls of every byte as the four bytes of one number.
-
-    Two bits are one call, the first in the lowest bits: 00 is two copies of allele 1, 01 is not
-    called, 10 is one copy and 11 none.
-    """
-    calls = np.array([2, MISSING_INT8, 1, 0], dtype=np.int8)
-    shifts = 2 * np.arange(4)
-    return calls[(np.arange(256)[:, None] >> shifts) & 3].view(np.int32)[:, 0]
-
-
-_FOUR_CALLS = _decode_bytes()
+# Two bits are one call, the first in the lowest bits: 00 is two copies of allele 1, 01 is not
+# called, 10 is one copy and 11 none.
+_CALLS = np.array([2, MISSING_INT8, 1, 0], dtype=np.int8)
+_FOUR_CALLS = _CALLS[(np.arange(256)[:, None] >> 2 * np.arange(4)) & 3].view(np.int32)[:, 0]
+"""The four calls of every byte as the four bytes of one number."""
 
 
 class PgenMatrix:
@@ -140,33 +128,26 @@ class PgenMatrix:
 
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`."""
-        wanted = np.arange(self.shape[1])[cols].astype(np.uint32)
-        people = None if rows is None else np.unique(rows).astype(np.uint32)
-        n = self.shape[0] if people is None else len(people)
-        out = np.empty((len(wanted), n), dtype=np.int8)
+        wanted = np.arange(self.shape[1])[cols]
+        people, at = (None, slice(None)) if rows is None else np.unique(rows, return_inverse=True)
+        out = np.empty((len(wanted), self.shape[0] if people is None else len(people)), np.int8)
         if out.size:
             # A reader per call: its file handle survives neither a fork nor a pickle.
-            reader = self._reader(people)
-            try:
-                with parsing(self.path, "a PLINK .pgen file"):
-                    if len(wanted) == int(wanted[-1]) - int(wanted[0]) + 1 and (
-                        len(wanted) == 1 or (np.diff(wanted.astype(np.int64)) == 1).all()
-                    ):
-                        reader.read_range(int(wanted[0]), int(wanted[-1]) + 1, out)
-                    else:
-                        reader.read_list(wanted, out)
-            finally:
-                reader.close()
+            reader = self._reader(None if people is None else people.astype(np.uint32))
+            with contextlib.closing(reader), parsing(self.path, "a PLINK .pgen file"):
+                if (np.diff(wanted) == 1).all():
+                    reader.read_range(int(wanted[0]), int(wanted[-1]) + 1, out)
+                else:
+                    reader.read_list(wanted.astype(np.uint32), out)
             out[out < 0] = MISSING_INT8
-        cells = out.T
-        if rows is None or people is None:
-            return cells
-        return cells[np.searchsorted(people, rows)]
+        return out.T[at]
 
 
 _FAM = ["family", "sample", "father", "mother", "sex", "phenotype"]
 _BIM = ["chromosome", "variant", "centimorgan", "position", "allele_1", "allele_2"]
-_PVAR = {"#CHROM": "chromosome", "POS": "position", "ID": "variant", "REF": "ref", "ALT": "alt"}
+# The count is that of the alternative allele, as allele 1 is counted in a .bed file.
+_PVAR = {"#CHROM": "chromosome", "POS": "position", "ID": "variant", "REF": "allele_2",
+         "ALT": "allele_1"}  # fmt: skip
 _PSAM = {"#FID": "family", "#IID": "sample", "IID": "sample", "PAT": "father", "MAT": "mother",
          "SEX": "sex", "PHENO1": "phenotype", "PHENO": "phenotype"}  # fmt: skip
 # Variants parsed at once: the text of a few hundred thousand lines is all that is held.
@@ -200,20 +181,17 @@ def read_people(path: Path) -> pd.DataFrame:
     with parsing(path, "a list of people"):
         lead, header = _header(path, ("#FID", "#IID") if psam else ())
         frame = pd.concat(_chunks(path, lead), ignore_index=True)
-    if not psam:
-        if frame.shape[1] != len(_FAM):
-            raise InputError(
-                f"{path}: expected {len(_FAM)} columns ({', '.join(_FAM)}), but found "
-                f"{frame.shape[1]}. It is not a .fam file, or some fields are empty."
-            )
-        return frame.set_axis(_FAM, axis=1)
-    if header is None:
-        header = ["#FID", "#IID", "PAT", "MAT", "SEX", "PHENO1"][: frame.shape[1]]
+    if not psam and frame.shape[1] != len(_FAM):
+        raise InputError(
+            f"{path}: expected {len(_FAM)} columns ({', '.join(_FAM)}), but found "
+            f"{frame.shape[1]}. It is not a .fam file, or some fields are empty."
+        )
+    header = _FAM[: frame.shape[1]] if header is None else header
     if len(header) != frame.shape[1]:
         raise InputError(
             f"{path}: the header names {len(header)} columns, but the lines have {frame.shape[1]}."
         )
-    frame.columns = pd.Index([_PSAM.get(name, name) for name in header])
+    frame = frame.set_axis([_PSAM.get(name, name) for name in header], axis=1)
     check_unique_columns(path, frame.columns.tolist())
     for name in _FAM:
         if name not in frame:
@@ -231,8 +209,7 @@ def read_variants(path: Path, max_bytes: int = MAX_BYTES) -> tuple[np.ndarray, p
     parts: list[pd.DataFrame] = []
     with parsing(path, "a list of variants"):
         lead, header = _header(path, ("#CHROM",) if pvar else ())
-        if pvar and header is None:
-            header = ["#CHROM", "ID", "CM", "POS", "ALT", "REF"]
+        header = header or (["#CHROM", "ID", "CM", "POS", "ALT", "REF"] if pvar else _BIM)
         for chunk in _chunks(path, lead):
             limits.check_time()
             table = _named(path, chunk, header)
@@ -287,29 +264,27 @@ def _chunks(path: Path, lead: int) -> Iterator[pd.DataFrame]:
         yield from reader
 
 
-def _named(path: Path, chunk: pd.DataFrame, header: list[str] | None) -> pd.DataFrame:
-    expected = _BIM if header is None else header
-    if chunk.shape[1] != len(expected):
+def _named(path: Path, chunk: pd.DataFrame, header: list[str]) -> pd.DataFrame:
+    """Return variants with our names of columns; a .bim file has no header, so that it has them."""
+    if chunk.shape[1] != len(header):
         raise InputError(
-            f"{path}: expected {len(expected)} columns ({', '.join(expected)}), but found "
+            f"{path}: expected {len(header)} columns ({', '.join(header)}), but found "
             f"{chunk.shape[1]}. It is not a list of variants, or some fields are empty."
         )
-    if header is None:
+    if header is _BIM:
         return chunk.set_axis(_BIM, axis=1)
     table = chunk.set_axis([_PVAR.get(name, name) for name in header], axis=1)
     check_unique_columns(path, table.columns.tolist())
-    lacking = [name for name in _PVAR.values() if name not in table]
+    lacking = [name for name in _PVAR if _PVAR[name] not in table]
     if lacking:
         raise InputError(f"{path}: the header has no {', '.join(lacking)}; it has {header}.")
-    many = table["alt"].str.contains(",", regex=False)
+    many = table["allele_1"].str.contains(",", regex=False)
     if many.any():
         raise InputError(
             f"{path}: expected variants with two alleles, but {table['variant'][many].iloc[0]!r} "
             "has more. Keep only variants with two alleles: plink2 --max-alleles 2 --make-pgen."
         )
-    # The count is that of the alternative allele, as allele 1 is counted in a .bed file.
-    table = table.rename(columns={"alt": "allele_1", "ref": "allele_2"})
-    return table[["chromosome", "variant", "position", "allele_1", "allele_2"]]
+    return table[list(_PVAR.values())]
 
 
 def _names(table: pd.DataFrame, path: Path, max_bytes: int) -> np.ndarray:
