@@ -103,39 +103,53 @@ def check_inside(path: Path, node: Any, seen: set[tuple[int, int]] | None = None
 class DenseMatrix:
     """A dense data set of an HDF5 file, opened for each read, so that it pickles as a path."""
 
+    by_row = True
+
     def __init__(self, path: Path, node: str, shape: tuple[int, int], dtype: Any) -> None:
         self.path, self.node = path, node
         self.shape, self.dtype = shape, np.dtype(dtype)
+        # Of the matrix in memory.
+        self.n_bytes = shape[0] * shape[1] * self.dtype.itemsize
+
+    def whole(self) -> Any:
+        """Return the matrix in memory."""
+        return self.read(None, slice(None))
 
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
-        """Return the cells of `rows` (None: all) and `cols`, reading 64 MB at a time."""
+        """Return the cells of `rows` (None: all) and `cols`."""
         wanted = np.arange(self.shape[1])[cols]
         places = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
-        out = np.empty((len(places), len(wanted)), dtype=self.dtype)
+        out = np.zeros((len(places), len(wanted)), dtype=self.dtype)
         if not out.size:
             return out
-        first, last = int(wanted.min()), int(wanted.max()) + 1
-        step = max(1, BLOCK_BYTES // ((last - first) * self.dtype.itemsize))
-        with parsing(self.path, "an HDF5 file"), open_file(self.path) as file:
-            cells = file[self.node]
-            for start in range(0, self.shape[0], step):
-                hit = (places >= start) & (places < start + step)
-                if hit.any():
-                    block = cells[start : start + step, first:last]
-                    out[hit] = block[places[hit] - start][:, wanted - first]
+        lines, cells = (places, wanted) if self.by_row else (wanted, places)
+        target = out if self.by_row else out.T
+        for start, piece in self._pieces(int(lines.min()), int(lines.max()) + 1, cells):
+            hit = (lines >= start) & (lines < start + piece.shape[0])
+            if hit.any():
+                part = piece[lines[hit] - start]
+                target[hit] = part.toarray() if sparse.issparse(part) else part
         return out
 
+    def _pieces(self, first: int, last: int, cells: np.ndarray) -> Iterator[tuple[int, Any]]:
+        """Yield (first line, some cells of lines), 64 MB at a time."""
+        low, high = int(cells.min()), int(cells.max()) + 1
+        step = max(1, BLOCK_BYTES // ((high - low) * self.dtype.itemsize))
+        with parsing(self.path, "an HDF5 file"), open_file(self.path) as file:
+            for start in range(first, last, step):
+                block = file[self.node][start : min(start + step, last), low:high]
+                yield start, block[:, cells - low]
 
-class SparseMatrix:
-    """A sparse matrix (CSR or CSC) stored as data, indices and indptr; opened for each read."""
+
+class SparseMatrix(DenseMatrix):
+    """A sparse matrix (CSR or CSC) stored as data, indices and indptr."""
 
     def __init__(
         self, path: Path, node: str, shape: tuple[int, int], dtype: Any, by_row: bool
     ) -> None:
-        self.path, self.node = path, node
-        self.shape, self.dtype = shape, np.dtype(dtype)
+        super().__init__(path, node, shape, dtype)
         self.by_row = by_row
-        lines, self._cells = shape if by_row else shape[::-1]
+        lines = shape[0] if by_row else shape[1]
         with parsing(path, "an HDF5 file"), open_file(path) as file:
             group = file[node]
             stored = int(group["data"].shape[0])
@@ -148,33 +162,23 @@ class SparseMatrix:
             raise InputError(
                 f"{path}: {node} is damaged; its row pointers are not in increasing order."
             )
+        # In pieces, and put together.
+        self.n_bytes = 2 * stored * (8 + self.dtype.itemsize)
 
     def whole(self) -> Any:
-        """Return the whole matrix as a SciPy sparse matrix."""
-        pieces = [piece for _, piece in self._pieces(0, len(self.indptr) - 1)]
+        """Return the matrix in memory as a SciPy sparse matrix."""
+        pieces = [piece for _, piece in self._pieces(0, len(self.indptr) - 1, slice(None))]
         if not pieces:
             return sparse.csr_matrix(self.shape, dtype=self.dtype)
         whole = sparse.vstack(pieces, format="csr")
         return whole if self.by_row else whole.T
 
-    def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
-        """Return the cells of `rows` (None: all) and `cols`."""
-        wanted = np.arange(self.shape[1])[cols]
-        places = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
-        out = np.zeros((len(places), len(wanted)), dtype=self.dtype)
-        if not out.size:
-            return out
-        along, across = (places, wanted) if self.by_row else (wanted, places)
-        target = out if self.by_row else out.T
-        for start, piece in self._pieces(int(along.min()), int(along.max()) + 1):
-            hit = (along >= start) & (along < start + piece.shape[0])
-            if hit.any():
-                target[hit] = piece[along[hit] - start][:, across].toarray()
-        return out
-
-    def _pieces(self, first: int, last: int) -> Iterator[tuple[int, Any]]:
-        """Yield (first line, lines as CSR), a bounded number of stored cells at a time."""
+    def _pieces(
+        self, first: int, last: int, cells: slice | np.ndarray
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield (first line, some cells of lines as CSR), a bounded number of them at a time."""
         room = max(1, BLOCK_BYTES // (8 + self.dtype.itemsize))
+        width = self.shape[1] if self.by_row else self.shape[0]
         with parsing(self.path, "an HDF5 file"), open_file(self.path) as file:
             group = file[self.node]
             while first < last:
@@ -184,12 +188,12 @@ class SparseMatrix:
                 end = int(self.indptr[stop])
                 indices = np.asarray(group["indices"][begin:end]).astype(np.int64)
                 # SciPy would follow a wrong index outside its memory.
-                if len(indices) and (indices.min() < 0 or indices.max() >= self._cells):
+                if len(indices) and (indices.min() < 0 or indices.max() >= width):
                     raise InputError(f"{self.path}: {self.node} is damaged; indices are too large.")
                 data = np.asarray(group["data"][begin:end]).astype(self.dtype)
                 pointer = self.indptr[first : stop + 1] - begin
-                shape = (stop - first, self._cells)
-                yield first, sparse.csr_matrix((data, indices, pointer), shape=shape)
+                lines = sparse.csr_matrix((data, indices, pointer), shape=(stop - first, width))
+                yield first, lines[:, cells]
                 first = stop
 
 

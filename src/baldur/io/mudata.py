@@ -248,35 +248,30 @@ def _matrix(
         node = member(path, stored, layer)
     # A matrix may be larger than memory, since it can stay in the file.
     check_inside(path, node)
-    where = f"{path}, {node.name}"
     if is_dataset(node):
         if node.shape != shape or node.dtype.kind not in "biuf":
             raise InputError(
                 f"{path}: expected numbers of shape {shape} in {node.name}, but it is "
                 f"{node.dtype} of shape {node.shape}."
             )
-        n_bytes = shape[0] * shape[1] * node.dtype.itemsize
-        dense = DenseMatrix(path, node.name, shape, node.dtype)
-        if backed or (backed is None and n_bytes > LAZY_BYTES):
-            return dense
-        check_size(where, n_bytes, max_bytes, "Use backed=True.")
-        return dense.read(None, slice(None))
-    encoding = str(node.attrs.get("encoding-type", ""))
-    if encoding not in ("csr_matrix", "csc_matrix"):
-        raise InputError(
-            f"{path}: {node.name} is neither a dense nor a sparse matrix ({encoding or 'unknown'})."
-        )
-    claimed = tuple(int(side) for side in node.attrs.get("shape", ()))
-    kind = node["data"].dtype
-    if claimed != shape or kind.kind not in "biuf" or node["indices"].dtype.kind not in "iu":
-        raise InputError(
-            f"{path}: expected a sparse matrix of shape {shape} in {node.name}, but it is {kind} "
-            f"of shape {claimed}."
-        )
-    matrix = SparseMatrix(path, node.name, shape, kind, encoding == "csr_matrix")
-    # In pieces, and put together.
-    n_bytes = 2 * int(matrix.indptr[-1]) * (8 + kind.itemsize)
-    if backed or (backed is None and n_bytes > max_bytes):
+        matrix, held = DenseMatrix(path, node.name, shape, node.dtype), LAZY_BYTES
+    else:
+        encoding = str(node.attrs.get("encoding-type", ""))
+        if encoding not in ("csr_matrix", "csc_matrix"):
+            raise InputError(
+                f"{path}: {node.name} is neither a dense nor a sparse matrix "
+                f"({encoding or 'unknown'})."
+            )
+        claimed = tuple(int(side) for side in node.attrs.get("shape", ()))
+        kind = node["data"].dtype
+        if claimed != shape or kind.kind not in "biuf" or node["indices"].dtype.kind not in "iu":
+            raise InputError(
+                f"{path}: expected a sparse matrix of shape {shape} in {node.name}, but it is "
+                f"{kind} of shape {claimed}."
+            )
+        matrix = SparseMatrix(path, node.name, shape, kind, encoding == "csr_matrix")
+        held = max_bytes
+    if backed or (backed is None and matrix.n_bytes > held):
         return matrix
-    check_size(where, n_bytes, max_bytes, "Use backed=True.")
+    check_size(f"{path}, {node.name}", matrix.n_bytes, max_bytes, "Use backed=True.")
     return matrix.whole()
