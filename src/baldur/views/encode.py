@@ -27,39 +27,24 @@ _DATE = re.compile(
 _COMMA = re.compile(r"[+-]?\d{1,3}(?:[. ]?\d{3})*,\d+(?:[eE][+-]?\d+)?")
 # A date is at the beginning; a long text is not searched.
 _DATE_LENGTH = 40
-# Looked at together for markers: 8 MB.
-_CELLS = 1 << 20
 _TRUE = {"true", "True", "TRUE", True}
 _FALSE = {"false", "False", "FALSE", False}
 
 
 def mark_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
     """Replace markers by missing cells, in text and in numbers alike."""
-    numbers = [float(m) for m in missing if _is_number(m)]
-    changed: dict[int, pd.Series] = {}
-    objects = []
-    for at, dtype in enumerate(frame.dtypes):
-        if types.is_bool_dtype(dtype) or types.is_datetime64_any_dtype(dtype):
-            continue
-        if not types.is_numeric_dtype(dtype):
-            objects.append(at)
-        elif numbers:
-            hits = frame.iloc[:, at].isin(numbers)
-            if hits.any():
-                changed[at] = frame.iloc[:, at].where(~hits)
-    # Many columns at a time: one by one, a wide table takes ten times longer.
-    step = max(1, _CELLS // max(1, len(frame)))
-    for start in range(0, len(objects), step):
-        block = objects[start : start + step]
-        cells = frame.iloc[:, block].to_numpy(dtype=object)
-        hit = pd.Series(cells.ravel()).isin([*missing, *numbers]).to_numpy().reshape(cells.shape)
-        for j in np.flatnonzero(hit.any(axis=0)).tolist():
-            changed[block[j]] = frame.iloc[:, block[j]].where(~hit[:, j])
-    if not changed:
-        return frame
-    # Put together once: replacing one column of a wide table after the other takes ever longer.
-    columns = [changed[at] if at in changed else frame.iloc[:, at] for at in range(frame.shape[1])]
-    return pd.concat(columns, axis=1)
+    numbers = [float(marker) for marker in missing if _is_number(marker)]
+    numeric = np.array([types.is_numeric_dtype(dtype) for dtype in frame.dtypes], dtype=bool)
+    kept = [types.is_bool_dtype(d) or types.is_datetime64_any_dtype(d) for d in frame.dtypes]
+    columns = frame.columns
+    for chosen, markers in ((numeric, numbers), (~numeric, [*missing, *numbers])):
+        # All columns at once: one by one, a wide table takes ten times longer.
+        part = frame[columns[chosen & ~np.array(kept, dtype=bool)]]
+        hit = part.isin(markers)
+        if hit.to_numpy().any():
+            others = frame.drop(columns=part.columns)
+            frame = pd.concat([others, part.mask(hit)], axis=1)[columns]
+    return frame
 
 
 def _is_number(text: str) -> bool:
