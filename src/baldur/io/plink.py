@@ -171,11 +171,11 @@ def plink_files(file: Any) -> tuple[Path, Path, Path]:
     if path.suffix.lower() not in (".bed", ".pgen"):
         # PLINK's own way: the name without an ending, which may contain dots.
         both = [path.with_name(path.name + ending) for ending in (".bed", ".pgen")]
-        found = [one for one in both if one.is_file()]
-        if len(found) != 1:
-            why = "there is neither" if not found else "there are both; say which"
+        existing = [genotypes for genotypes in both if genotypes.is_file()]
+        if len(existing) != 1:
+            why = "there is neither" if not existing else "there are both; say which"
             raise InputError(f"{path}: expected {both[0].name} or {both[1].name}, but {why}.")
-        path = found[0]
+        path = existing[0]
     pgen = path.suffix.lower() == ".pgen"
     genotypes = find_file(path, "PLINK genotypes", (".bed", ".pgen"))
     packed = path.with_suffix(".pvar.zst")
@@ -183,12 +183,9 @@ def plink_files(file: Any) -> tuple[Path, Path, Path]:
         raise InputError(
             f"{packed}: compressed lists of variants are not read; unpack it with zstd -d."
         )
-    beside = (".psam", ".pvar") if pgen else (".fam", ".bim")
-    kinds = ("the list of people", "the list of variants")
-    people, variants = (
-        find_file(path.with_suffix(ending), f"{kind} of {path.name}", (ending,))
-        for ending, kind in zip(beside, kinds, strict=True)
-    )
+    fam, bim = (".psam", ".pvar") if pgen else (".fam", ".bim")
+    people = find_file(path.with_suffix(fam), f"the list of people of {path.name}", (fam,))
+    variants = find_file(path.with_suffix(bim), f"the list of variants of {path.name}", (bim,))
     return genotypes, people, variants
 
 

@@ -363,9 +363,8 @@ def _transpose(
     columns: dict[Any, np.ndarray] = {}
     for row, name in enumerate(names):
         limits.check_time()
-        truth = any(isinstance(cell, bool) for cell in cells[row])
         columns[name] = numbers[row]
-        if truth or not finite[row, known[row]].all():
+        if not finite[row, known[row]].all():
             # Numbers among the levels of a category: "2" and not "2.0".
             written = [
                 f"{cell:.15g}" if isinstance(cell, float) and not pd.isna(cell) else cell
@@ -376,13 +375,13 @@ def _transpose(
 
 
 def _number(cell: Any, decimal: str) -> float:
-    """Return a cell as a number; NaN where it is missing or not a number."""
+    """Return a cell as a number; NaN where it is missing, a truth value or not a number."""
     if isinstance(cell, str):
         if "_" in cell or (decimal != "." and "." in cell):
             return np.nan
         cell = cell.replace(decimal, ".")
     try:
-        return np.nan if cell is None or pd.isna(cell) else float(cell)
+        return np.nan if isinstance(cell, bool) or pd.isna(cell) else float(cell)
     except (TypeError, ValueError):
         return np.nan
 
@@ -428,19 +427,15 @@ def read_text_table(
     markers = {*MISSING_MARKERS, *missing}
     number = re.compile(rf"([+-]?\d+){re.escape(decimal)}(\d+(?:[eE][+-]?\d+)?)")
     # Each different cell is cleaned once.
-    cleaned: dict[str, str] = {}
-    cells = frame.to_numpy(dtype=object).flatten()
+    at, cells = pd.factorize(frame.to_numpy(dtype=object).ravel())
     for start in range(0, len(cells), _CELLS):
         limits.check_time()
-        part = cells[start : start + _CELLS].tolist()
-        for cell in set(part) - cleaned.keys():
+        for k, cell in enumerate(cells[start : start + _CELLS], start):
             text = cell.strip()
             hit = number.fullmatch(text)
-            plain = f"{hit[1]}.{hit[2]}" if hit else text
-            cleaned[cell] = "" if text in markers else plain
-        cells[start : start + _CELLS] = [cleaned[cell] for cell in part]
+            cells[k] = "" if text in markers else f"{hit[1]}.{hit[2]}" if hit else text
     names = [str(name).strip() for name in frame.columns]
-    return pd.DataFrame(cells.reshape(frame.shape), columns=pd.Index(names))
+    return pd.DataFrame(cells[at].reshape(frame.shape), columns=pd.Index(names))
 
 
 def _written(value: Any) -> str:
