@@ -6,15 +6,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 from sklearn.utils import Bunch
 
-from baldur.core.parameters import check
-from baldur.datasets.simulation import (
-    CONSTRAINTS,
-    RandomState,
-    Truth,
-    draw_cohort,
-    scaled_width,
-    streams,
-)
+from baldur.core.parameters import FRACTION, check
+from baldur.datasets.simulation import RandomState, Truth, draw_cohort, scaled_width, streams
 from baldur.views import MultiView
 
 N_PATIENTS = 119
@@ -104,7 +97,7 @@ def make_biofind_like(
     (842, ['sleep'])
     """
     width = scaled_width(scale, N_GENOTYPES, least=1)
-    check("missing_calls", missing_calls, CONSTRAINTS["missing_calls"])
+    check("missing_calls", missing_calls, FRACTION)
     order, narrow, sleep, genetic = streams(random_state, 4)
 
     n = N_PATIENTS + N_CONTROLS

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import Bunch
 
-from baldur.core.parameters import check, check_parameters
+from baldur.core.parameters import FRACTION, NON_NEGATIVE, check, integer, optional
 from baldur.datasets.simulation import (
-    CONSTRAINTS,
     RandomState,
     Truth,
     calibrate_intercept,
@@ -105,16 +104,11 @@ def make_multiview(
     >>> sim.truth.views
     ['b']
     """
-    check_parameters(
-        {
-            "n": n,
-            "block_size": block_size,
-            "logit_sd": logit_sd,
-            "n_classes": n_classes,
-            "noise": noise,
-        },
-        CONSTRAINTS,
-    )
+    check("n", n, integer())
+    check("block_size", block_size, integer())
+    check("logit_sd", logit_sd, NON_NEGATIVE)
+    check("n_classes", n_classes, optional(integer(least=2)))
+    check("noise", noise, NON_NEGATIVE)
     widths = _check_dims(dims)
     names = list(widths)
     dtype = np.dtype(dtype)
@@ -166,7 +160,7 @@ def _check_dims(dims: Mapping[str, int] | Sequence[int]) -> dict[str, int]:
     if not widths:
         raise InputError("dims is empty; give the width of at least one view.")
     for view, width in widths.items():
-        check(f"dims[{view!r}]", width, CONSTRAINTS["dims"])
+        check(f"dims[{view!r}]", width, integer())
     return {view: int(width) for view, width in widths.items()}
 
 
@@ -174,7 +168,7 @@ def _rates(name: str, value: ByView | float, views: list[str]) -> dict[str, floa
     """Return the value of an argument for each view, which must be a share below 1."""
     rates = per_view(value, views, name, 0.0)
     for view, rate in rates.items():
-        check(f"{name} of view {view!r}", rate, CONSTRAINTS[name])
+        check(f"{name} of view {view!r}", rate, FRACTION)
     return {view: float(rate) for view, rate in rates.items()}
 
 
@@ -200,7 +194,7 @@ def _place_features(
                     f"{width - 1}, but got {want!r}"
                 )
         else:
-            check(f"informative of view {name!r}", want, CONSTRAINTS["informative"])
+            check(f"informative of view {name!r}", want, integer(least=0))
             if want > width:
                 raise InputError(
                     f"informative of view {name!r} asks for {want} columns and the view has "
@@ -226,7 +220,7 @@ def _draw_effects(
     it is (1 - r) sum_j b_j^2 + r (sum_j b_j)^2.
     """
     for value in effect_range:
-        check("effect_range", value, CONSTRAINTS["effect_range"])
+        check("effect_range", value, NON_NEGATIVE)
     low, high = (float(value) for value in effect_range)
     if not low <= high or high == 0:
         raise InputError(

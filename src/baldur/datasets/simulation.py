@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, softmax
 
-from baldur.core.parameters import (
-    FRACTION,
-    NON_NEGATIVE,
-    Constraint,
-    check,
-    integer,
-    is_number,
-    optional,
-)
+from baldur.core.parameters import Constraint, check, integer, is_number
 from baldur.exceptions import InputError
 
 # Enough Monte Carlo draws for class shares to the third digit; the seed is fixed because the
@@ -93,31 +84,13 @@ def calibrate_intercept(
     return b - b.mean()
 
 
-CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
-    {
-        "n": integer(),
-        "dims": integer(),
-        "informative": integer(least=0),
-        "correlation": FRACTION,
-        "block_size": integer(),
-        "effect_range": NON_NEGATIVE,
-        "logit_sd": NON_NEGATIVE,
-        "n_classes": optional(integer(least=2)),
-        "noise": NON_NEGATIVE,
-        "missing_cells": FRACTION,
-        "missing_views": FRACTION,
-        "missing_calls": FRACTION,
-        "scale": Constraint(
-            lambda v: is_number(v, 0.0, 1.0) and v > 0.0, "a number above 0 and at most 1"
-        ),
-    }
-)
-"""Argument to constraint; that of an argument per view is for the value of one view."""
+SCALE = Constraint(lambda v: is_number(v, 0.0, 1.0) and v > 0.0, "a number above 0 and at most 1")
+"""What the scale of a cohort must be: the share of the columns that are drawn."""
 
 
 def scaled_width(value: Any, full: int, least: int) -> int:
     """Return the width ``round(full * scale)``, which must be at least `least`."""
-    check("scale", value, CONSTRAINTS["scale"])
+    check("scale", value, SCALE)
     width = round(full * float(value))
     if width < least:
         raise InputError(

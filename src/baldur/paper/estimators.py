@@ -243,31 +243,10 @@ class PaperRegressor(RegressorBase):
 
     Parameters
     ----------
-    views : dict of str to columns, optional
-        Which columns of a 2-D `X` form which view. None for a `MultiView` or one view.
-    preparation : Preparation or {"clipped", "standard", "rank"}, optional
-        What is learned about the columns before the model, or how they are scaled; see
-        `BaldurClassifier`.
-    n_factors : "auto" or int, default="auto"
-        Latent factors at the start, of which surplus ones are dropped; "auto" has one per output.
-    sparsity : float, default=1e-6
-        Shape of the prior of the feature precisions; see `PaperClassifier`.
-    prune : bool, default=True
-        Drop features and factors whose removal does not lower the bound, and views that raise it
-        by less than ln D, with D features in the view.
-    space : {"primal", "dual"} or one per view, default="primal"
-        Posterior over weights or over dual variables; see `PaperClassifier`.
-    relevance_vectors : "auto", None, int or array of indices, or a list of these per view, \
-default="auto"
-        Training samples that carry the dual variables; see `PaperClassifier`.
-    max_iter : int, default=200
-        Most sweeps from each of the three starts.
-    tol : float, default=1e-4
-        The fit has converged when a sweep gains less than this many nats per sample.
-    random_state : int, RandomState or None, default=0
-        Starts the factors beyond the number of outputs.
-    verbose : int, default=0
-        Show progress on the terminal.
+    views, preparation, n_factors, sparsity, prune, space, relevance_vectors
+        As in `PaperClassifier`.
+    max_iter, tol, random_state, verbose
+        As in `PaperClassifier`.
 
     Attributes
     ----------

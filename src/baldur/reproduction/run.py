@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from baldur.core.atomic_io import LOCK, PART, folder_lock, make_folder, write_atomically
 from baldur.core.parameters import Constraint, check, integer
-from baldur.datasets.simulation import CONSTRAINTS
+from baldur.datasets.simulation import SCALE
 from baldur.evaluation import NestedResult
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.nested import fit_all_rows
@@ -119,7 +119,7 @@ def reproduce(
     if data is None:
         if scale is None:
             scale = protocol.quick_scale if quick else protocol.scale
-        check("scale", scale, CONSTRAINTS["scale"])
+        check("scale", scale, SCALE)
     check("seed", seed, SEED)
     check_extra()
     folder = make_folder(folder)
