@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ _ENCODED = "encoded"
 """Mark among ``feature_info.attrs`` of a view that has been encoded, and passes unchanged."""
 
 
+@dataclass(eq=False, repr=False)
 class CategoryEncoder(Step):
     """Code categories for linear models, with the levels that occur in the training rows.
 
@@ -88,16 +89,10 @@ class CategoryEncoder(Step):
     array([ 0.,  1., nan])
     """
 
-    def __init__(
-        self,
-        views: str | Sequence[str] | None = None,
-        *,
-        drop: str | None = "first",
-        unknown: str = "ignore",
-    ) -> None:
-        self.views = views
-        self.drop = drop
-        self.unknown = unknown
+    views: str | Sequence[str] | None = None
+    _: KW_ONLY
+    drop: str | None = "first"
+    unknown: str = "ignore"
 
     def _check_options(self) -> None:
         legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -76,6 +77,7 @@ def _same_names(names: np.ndarray | None, other: np.ndarray | None) -> bool:
     return np.array_equal(names, other)
 
 
+@dataclass(eq=False, repr=False)
 class Preparation(BaseEstimator):
     """Learn from training samples how views become the columns of a model.
 
@@ -160,24 +162,14 @@ class Preparation(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        scale: str | None = None,
-        impute: str = "mean",
-        *,
-        steps: Sequence[Step] = (),
-        regress_out: Sequence[str] = (),
-        all_missing: str = "zero",
-        dtype: str = "auto",
-        max_bytes: int = DEFAULT_BLOCK_BYTES,
-    ) -> None:
-        self.scale = scale
-        self.impute = impute
-        self.steps = steps
-        self.regress_out = regress_out
-        self.all_missing = all_missing
-        self.dtype = dtype
-        self.max_bytes = max_bytes
+    scale: str | None = None
+    impute: str = "mean"
+    _: KW_ONLY
+    steps: Sequence[Step] = ()
+    regress_out: Sequence[str] = ()
+    all_missing: str = "zero"
+    dtype: str = "auto"
+    max_bytes: int = DEFAULT_BLOCK_BYTES
 
     # -- fitting and applying --------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,6 +51,7 @@ ESTIMATES = ("shrunk", "plain")
 _KEEP_BYTES = 1 << 28
 
 
+@dataclass(eq=False, repr=False)
 class SiteHarmoniser(Step):
     """Align location and scale of every feature between sites, as ComBat does.
 
@@ -122,28 +123,17 @@ class SiteHarmoniser(Step):
     (60, 20)
     """
 
-    changes_cells = True
+    by: str = "site"
+    views: Sequence[str] | None = None
+    _: KW_ONLY
+    keep: Sequence[str] = ()
+    new_sites: str = "pooled"
+    estimates: str = "shrunk"
+    clip: float | None = 3.0
+    min_rows: int = 5
+    max_bytes: int = DEFAULT_BLOCK_BYTES
 
-    def __init__(
-        self,
-        by: str = "site",
-        views: Sequence[str] | None = None,
-        *,
-        keep: Sequence[str] = (),
-        new_sites: str = "pooled",
-        estimates: str = "shrunk",
-        clip: float | None = 3.0,
-        min_rows: int = 5,
-        max_bytes: int = DEFAULT_BLOCK_BYTES,
-    ) -> None:
-        self.by = by
-        self.views = views
-        self.keep = keep
-        self.new_sites = new_sites
-        self.estimates = estimates
-        self.clip = clip
-        self.min_rows = min_rows
-        self.max_bytes = max_bytes
+    changes_cells = True
 
     @property
     def sample_columns(self) -> list[str]:

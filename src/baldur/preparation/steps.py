@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -180,6 +180,7 @@ class _ColumnFilter(Step):
         return select_columns(X, self.columns_)
 
 
+@dataclass(eq=False, repr=False)
 class VariantFilter(_ColumnFilter):
     """Drop rare, poorly called and monomorphic variants, judged on training rows.
 
@@ -218,20 +219,13 @@ class VariantFilter(_ColumnFilter):
     ['snps_1']
     """
 
-    what = "variants"
+    views: str | Sequence[str] | None = None
+    _: KW_ONLY
+    min_maf: float = 0.0
+    max_missing: float = 1.0
+    drop_monomorphic: bool = True
 
-    def __init__(
-        self,
-        views: str | Sequence[str] | None = None,
-        *,
-        min_maf: float = 0.0,
-        max_missing: float = 1.0,
-        drop_monomorphic: bool = True,
-    ) -> None:
-        self.views = views
-        self.min_maf = min_maf
-        self.max_missing = max_missing
-        self.drop_monomorphic = drop_monomorphic
+    what = "variants"
 
     def _check_options(self) -> None:
         if not 0 <= self.min_maf <= 0.5 or not 0 <= self.max_missing <= 1:
@@ -297,6 +291,7 @@ class VariantFilter(_ColumnFilter):
             need(fits, f"expected {mask.sum()} names", "_names", name)
 
 
+@dataclass(eq=False, repr=False)
 class VoxelMask(_ColumnFilter):
     """Keep the voxels whose mean intensity over the training images is not background.
 
@@ -327,18 +322,12 @@ class VoxelMask(_ColumnFilter):
     {'images': 9}
     """
 
-    what = "voxels"
+    views: str | Sequence[str] | None = None
+    _: KW_ONLY
+    threshold: float = 0.1
+    coverage: float = 0.5
 
-    def __init__(
-        self,
-        views: str | Sequence[str] | None = None,
-        *,
-        threshold: float = 0.1,
-        coverage: float = 0.5,
-    ) -> None:
-        self.views = views
-        self.threshold = threshold
-        self.coverage = coverage
+    what = "voxels"
 
     def _check_options(self) -> None:
         if not 0 <= self.threshold < 1 or not 0 <= self.coverage <= 1:
