@@ -24,7 +24,7 @@ from baldur.core.state import (
 )
 from baldur.exceptions import InputError
 from baldur.preparation.covariates import UnknownLevel
-from baldur.preparation.steps import Step, chosen_views, missing_and_new
+from baldur.preparation.steps import Step, chosen_views, missing_and_new, names_in
 from baldur.views.container import MultiView, select_columns, set_view
 from baldur.views.encode import level_text
 from baldur.views.standardised_blocks import column_blocks
@@ -108,7 +108,7 @@ class CategoryEncoder(Step):
         self.features_: dict[str, np.ndarray] = {}
         self._columns: dict[str, np.ndarray] = {}
         self._info: dict[str, pd.DataFrame] = {}
-        self._seen: dict[str, dict[str, str]] = {}
+        self._seen: dict[str, np.ndarray] = {}  # names of all columns, and the category of each
         for name in chosen_views(X, self.views, "CategoryEncoder"):
             view = X.view(name)
             categories, info = level_columns(view), view.feature_info
@@ -135,7 +135,7 @@ class CategoryEncoder(Step):
                 )
             self._columns[name] = np.flatnonzero(kept)
             self.features_[name] = view.feature_names[kept]
-            self._seen[name] = dict(zip(map(str, view.feature_names), owner, strict=True))
+            self._seen[name] = np.stack([view.feature_names.astype(object), owner])
             self._info[name] = info.loc[kept, ["column", "level"]].reset_index(drop=True)
 
     @property
@@ -147,7 +147,7 @@ class CategoryEncoder(Step):
     def level_columns(self) -> dict[str, dict[str, str]]:
         """For each view with categories, the category of every input column that is a level."""
         return {
-            name: {column: owner for column, owner in seen.items() if owner}
+            name: {str(column): owner for column, owner in seen.T if owner}
             for name, seen in self._seen.items()
         }
 
@@ -207,7 +207,7 @@ class CategoryEncoder(Step):
         has |= set() if info is None or "column" not in info else set(info["column"])
         gone = sorted({str(c) for c in self._info[view.name]["column"].to_numpy()[at < 0]} - has)
         coded = {j for columns in categories.values() for j in columns.tolist()}
-        known = {*self._seen[view.name], *self.levels_[view.name]}
+        known = {*self._seen[view.name][0], *self.levels_[view.name]}
         names = view.feature_names.tolist()
         extra = [name for j, name in enumerate(names) if j not in coded and name not in known]
         if gone or extra:
@@ -285,27 +285,13 @@ class CategoryEncoder(Step):
     }
 
     def state_values(self) -> dict[str, Any]:
-        """Return tables and names in the form they are stored in."""
+        """Return the tables of names in the form they are stored in."""
         return {
             "_info": {
                 name: dataframe_state(info.astype(object).where(info.notna(), None))
                 for name, info in self._info.items()
             },
-            "_seen": {
-                name: np.array([list(seen), list(seen.values())], dtype=object)
-                for name, seen in self._seen.items()
-            },
         }
-
-    @classmethod
-    def from_values(cls, values: dict[str, Any], sizes: Sizes) -> CategoryEncoder:
-        """Return the fitted encoder of stored values."""
-        settings = {name: values.pop(name) for name in ("views", "drop", "unknown")}
-        made = cls(**settings)
-        pairs = values.pop("_seen").items()
-        seen = {name: dict(zip(*pair.tolist(), strict=True)) for name, pair in pairs}
-        made.__dict__.update(values, _seen=seen)
-        return made
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse parts that are not of the same views, columns and categories."""
@@ -329,8 +315,9 @@ def feature_counts(mv: MultiView, steps: Sequence[Any] = ()) -> dict[str, int]:
     drops: dict[str, str | None] = dict.fromkeys(mv.view_names, "first")
     for step in steps:
         if isinstance(step, CategoryEncoder):
-            chosen = mv.view_names if step.views is None else np.atleast_1d(step.views).tolist()
-            drops |= dict.fromkeys(chosen, step.drop)
+            drops |= dict.fromkeys(
+                mv.view_names if step.views is None else names_in(step.views), step.drop
+            )
     return {
         name: width - _n_references(mv.view(name), drops[name])
         for name, width in mv.n_features.items()

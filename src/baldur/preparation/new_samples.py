@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,13 @@ from baldur.views.container import MultiView
 from baldur.views.validate import some
 from baldur.views.view import View
 
-FLAGS = ("out_of_range", "unknown_category", "imputed", "missing_views")
-"""Columns of the table of flags, each a reason to look at a prediction twice."""
+FLAGS = {
+    "out_of_range": "outside the training range",
+    "unknown_category": "unknown category",
+    "imputed": "imputed",
+    "missing_views": "missing view",
+}
+"""Columns of the table of flags, each a reason to look at a prediction twice, and its words."""
 
 NAMED = 5
 """Features that a flag or a warning names; the others are counted."""
@@ -92,19 +97,19 @@ def _has_range(view: View) -> bool:
 # -- warnings of a batch -------------------------------------------------------------------------
 
 
-def warn_of_shift(scaling: Scaling, mv: MultiView) -> None:
-    """Warn about columns on another scale, and about single values that are far outside.
+def warn_of_shift(scaling: Scaling, mv: MultiView, unknown: Sequence[UnknownLevel]) -> None:
+    """Warn about unknown levels, columns on another scale, and single values far outside.
 
     A column is on another scale if the median of its new values is further outside the training
     range than that range is wide: other units, another transformation, a code for missing values.
     """
+    _warn_of_unknown(_used_levels(unknown, mv, scaling.needed_columns), mv.sample_ids)
     covariates = scaling.covariate_flags(mv)
     if far := covariates.get("out_of_range"):
         first = [f"sample {str(mv.sample_ids[row])!r} has {text}" for row, text in far[:NAMED]]
         listed = _some_values(first, len(far))
         _warn(f"Covariates far from the training mean: {listed}. {_CHECK_CELLS}")
-    unknown = [level for _, level in covariates.get("unknown_category", ())]
-    warn_of_unknown(unknown, mv.sample_ids)
+    _warn_of_unknown([level for _, level in covariates.get("unknown_category", ())], mv.sample_ids)
     for name, mask in scaling.needed_columns.items():
         view = mv.view(name)
         columns = np.flatnonzero(mask & ~scaling.constant_[name])
@@ -174,26 +179,23 @@ def _suspected_code(names: np.ndarray, block: _Block, at: np.ndarray) -> str:
     )
 
 
-def used_levels(
-    found: Sequence[UnknownLevel], mv: MultiView, needed: Mapping[str, np.ndarray]
+def _used_levels(
+    levels: Sequence[UnknownLevel], mv: MultiView, needed: Mapping[str, np.ndarray]
 ) -> list[UnknownLevel]:
     """Return unknown levels of those categories that predictions use."""
     used = set()
-    for name in {one.view for one in found}:
+    for name in {level.view for level in levels}:
         owners = _owners(mv.view(name))
         used |= set() if owners is None else {(name, str(c)) for c in owners[needed[name]]}
-    return [one for one in found if (one.view, one.column) in used]
+    return [level for level in levels if (level.view, level.column) in used]
 
 
-def warn_of_unknown(found: Sequence[UnknownLevel], sample_ids: np.ndarray) -> None:
-    """Warn about categories whose level did not occur in training, with the samples.
-
-    Shapes: sample_ids (n_samples,).
-    """
+def _warn_of_unknown(levels: Sequence[UnknownLevel], sample_ids: np.ndarray) -> None:
+    """Warn about categories whose level did not occur in training, with the samples."""
     samples: dict[str, list[str]] = {}
-    for one in found:
-        where = "Covariate" if one.view == COVARIATE else f"View {one.view!r}:"
-        samples.setdefault(f"{where} {one}", []).append(str(sample_ids[one.row]))
+    for level in levels:
+        where = "Covariate" if level.view == COVARIATE else f"View {level.view!r}:"
+        samples.setdefault(f"{where} {level}", []).append(str(sample_ids[level.row]))
     for what, ids in samples.items():
         _warn(
             f"{what} did not occur in training and counts as missing. Samples: {some(ids)}. "
@@ -212,7 +214,7 @@ def flag_table(scaling: Scaling, mv: MultiView, unknown: Sequence[UnknownLevel])
         for at, what in covariates:
             flags[flag][at].append(f"covariate {what}")
     prefixes = {name: f"{name}: " if len(needed) > 1 else "" for name in needed}
-    used = used_levels(unknown, mv, needed)
+    used = _used_levels(unknown, mv, needed)
     for level in used:
         flags["unknown_category"][level.row].append(f"{prefixes[level.view]}{level}")
     has_unknown = {(level.view, level.column, level.row) for level in used}
@@ -240,7 +242,10 @@ def flag_table(scaling: Scaling, mv: MultiView, unknown: Sequence[UnknownLevel])
         {flag: [_listed(parts) for parts in lists] for flag, lists in flags.items()},
         index=pd.Index(mv.sample_ids, name="sample"),
     )
-    table["flags"] = [_in_words(row) for row in table.itertuples(index=False)]
+    table["flags"] = [
+        "; ".join(f"{what}: {text}" for what, text in zip(FLAGS.values(), row, strict=True) if text)
+        for row in table.itertuples(index=False)
+    ]
     return table
 
 
@@ -253,15 +258,3 @@ def _owners(view: View) -> np.ndarray | None:
 def _listed(parts: list[str]) -> str:
     more = [f"and {len(parts) - NAMED:,} more"] if len(parts) > NAMED else []
     return ", ".join(parts[:NAMED] + more)
-
-
-def _in_words(row: Any) -> str:
-    """Return the flags of one sample as one text, "" without any."""
-    words = {
-        "out_of_range": "outside the training range",
-        "unknown_category": "unknown category",
-        "imputed": "imputed",
-        "missing_views": "missing view",
-    }
-    listed = ((words[flag], getattr(row, flag)) for flag in FLAGS)
-    return "; ".join(f"{what}: {text}" for what, text in listed if text)

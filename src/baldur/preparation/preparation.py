@@ -22,12 +22,7 @@ from baldur.exceptions import InputError
 from baldur.preparation.categories import CategoryEncoder, level_columns
 from baldur.preparation.column_statistics import SCALES
 from baldur.preparation.covariates import UnknownLevel
-from baldur.preparation.new_samples import (
-    flag_table,
-    used_levels,
-    warn_of_shift,
-    warn_of_unknown,
-)
+from baldur.preparation.new_samples import flag_table, warn_of_shift
 from baldur.preparation.scaling import OPTIONS, Scaling
 from baldur.preparation.sites import SiteHarmoniser
 from baldur.preparation.steps import (
@@ -36,6 +31,7 @@ from baldur.preparation.steps import (
     VoxelMask,
     check_multiview,
     missing_and_new,
+    names_in,
 )
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView
@@ -252,11 +248,7 @@ class Preparation(BaseEstimator):
         encoders = [step for step in steps if isinstance(step, CategoryEncoder)]
         if any(step.views is None for step in encoders):
             return steps
-        named = {
-            view
-            for step in encoders
-            for view in ([step.views] if isinstance(step.views, str) else step.views or ())
-        }
+        named = {view for step in encoders for view in names_in(step.views or ())}
         others = [v for v in mv.view_names if v not in named and level_columns(mv.view(v))]
         return [CategoryEncoder(others), *steps] if others else steps
 
@@ -276,17 +268,12 @@ class Preparation(BaseEstimator):
         """
         left, unknown = self._apply_steps(mv)
         if warn:
-            self._warn(left, unknown)
+            warn_of_shift(self.scaling_, left, unknown)
         return self.scaling_.transform(left)
 
     def warn_of_new_samples(self, mv: MultiView) -> None:
         """Warn about samples that differ from training, as ``transform(mv, warn=True)`` does."""
-        self._warn(*self._apply_steps(mv))
-
-    def _warn(self, left: MultiView, unknown: Sequence[UnknownLevel]) -> None:
-        needed = self.scaling_.needed_columns
-        warn_of_unknown(used_levels(unknown, left, needed), left.sample_ids)
-        warn_of_shift(self.scaling_, left)
+        warn_of_shift(self.scaling_, *self._apply_steps(mv))
 
     def _apply_steps(self, mv: MultiView) -> tuple[MultiView, list[UnknownLevel]]:
         """Return rows in units of the input, before they are scaled, and levels not seen before."""
@@ -535,8 +522,7 @@ class Preparation(BaseEstimator):
     def sample_columns(self) -> list[str]:
         """Columns of `MultiView.samples` that are needed, covariates and sites among them."""
         listed = [c for step in getattr(self, "steps_", self.steps) for c in step.sample_columns]
-        named = [self.regress_out] if isinstance(self.regress_out, str) else self.regress_out
-        return list(dict.fromkeys([*listed, *named]))
+        return list(dict.fromkeys([*listed, *names_in(self.regress_out)]))
 
     @property
     def changes_cells(self) -> list[str]:

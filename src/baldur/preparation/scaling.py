@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from baldur.core.parameters import check, one_of
 from baldur.core.state import (
     ByView,
     Choice,
@@ -34,7 +36,7 @@ from baldur.preparation.column_statistics import (
     column_statistics,
 )
 from baldur.preparation.covariates import Covariates, learn_regression
-from baldur.preparation.steps import alleles_of, match_alleles
+from baldur.preparation.steps import alleles_of, match_alleles, names_in
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView, prepare_view
 from baldur.views.standardised_blocks import (
@@ -84,31 +86,23 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 _REGRESSING = "Preparation(regress_out=...)"
 
 
+@dataclass(eq=False, repr=False)
 class Scaling:
     """Scale every column with training statistics, fill missing cells, regress covariates out.
 
     Shapes: covariate_effect_ (1 + q, n_features).
     """
 
-    def __init__(
-        self,
-        scale: str = "clipped",
-        impute: str = "mean",
-        all_missing: str = "zero",
-        dtype: str = "auto",
-        max_bytes: int = DEFAULT_BLOCK_BYTES,
-        regress_out: Sequence[str] = (),
-    ) -> None:
-        self.scale = scale
-        self.impute = impute
-        self.all_missing = all_missing
-        self.dtype = dtype
-        self.max_bytes = max_bytes
-        self.regress_out = [regress_out] if isinstance(regress_out, str) else list(regress_out)
+    scale: str = "clipped"
+    impute: str = "mean"
+    all_missing: str = "zero"
+    dtype: str = "auto"
+    max_bytes: int = DEFAULT_BLOCK_BYTES
+    regress_out: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
         for option, values in OPTIONS.items():
-            got = getattr(self, option)
-            if got not in values:
-                raise InputError(f"Preparation: {option} must be one of {values}, but got {got!r}.")
+            check(f"Preparation: {option}", getattr(self, option), one_of(*values))
 
     def fit(self, mv: MultiView, weight: np.ndarray | None = None) -> Scaling:
         """Learn from training rows, all of which have a positive weight.
@@ -136,8 +130,8 @@ class Scaling:
         self.groups_ = mv.feature_groups
         design = None
         if self.regress_out:
-            self.covariates_ = Covariates.fit(mv, self.regress_out, _REGRESSING, weight)
-            design = self.covariates_.design(mv, _REGRESSING)
+            self.covariates_ = Covariates.fit(mv, names_in(self.regress_out), _REGRESSING, weight)
+            design = self._design(mv)
         for name in mv.view_names:
             view = mv.view(name)
             self._names[name] = view.names
@@ -182,9 +176,7 @@ class Scaling:
     def transform(self, mv: MultiView) -> dict[str, PreparedView]:
         """Return every view of `mv`, prepared with the training statistics."""
         mv = match_alleles(mv, self.alleles_, self.needed_columns)
-        design = None
-        if self.covariates_ is not None:
-            design = self.covariates_.design(mv, _REGRESSING)
+        design = self._design(mv)
         return {
             name: prepare_view(self._standardised(mv.view(name), design))
             for name in self.n_features_
@@ -197,26 +189,26 @@ class Scaling:
             return self.needed_
         return {name: ~flat for name, flat in self.constant_.items()}
 
+    def check_samples(self, mv: MultiView) -> None:
+        """Refuse rows whose covariates are missing or cannot be read."""
+        self._design(mv)
+
     def covariate_flags(self, mv: MultiView) -> dict[str, list[tuple[int, Any]]]:
         """Return for each flag the covariates of samples that differ from training."""
         return {} if self.covariates_ is None else self.covariates_.flags(mv, _REGRESSING)
 
-    def check_samples(self, mv: MultiView) -> None:
-        """Refuse rows whose covariates are missing or cannot be read."""
-        if self.covariates_ is not None:
-            self.covariates_.design(mv, _REGRESSING)
-
     def ranks_of(self, name: str, column: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the knots of a ranked column and their scores; None where it is not ranked."""
         scores = self._scores[name]
-        if scores is None or scores.position[column] < 0:
-            return None
-        at = scores.position[column]
-        return scores.knots[:, at], scores.scores[:, at]
+        at = -1 if scores is None else scores.position[column]
+        return None if scores is None or at < 0 else (scores.knots[:, at], scores.scores[:, at])
 
     def spread_of(self, name: str) -> np.ndarray:
         """Return the spread that covariates leave of each scaled column; 1 without covariates."""
         return self._spread.get(name, np.ones(self.n_features_[name]))
+
+    def _design(self, mv: MultiView) -> np.ndarray | None:
+        return None if self.covariates_ is None else self.covariates_.design(mv, _REGRESSING)
 
     def _standardised(self, view: View, design: np.ndarray | None) -> Standardised:
         name = view.name
@@ -305,24 +297,12 @@ class Scaling:
         limits = {"lower_": self.lower_, "upper_": self.upper_}
         return {key: {name: held[name] for name in limited} for key, held in limits.items()}
 
-    @classmethod
-    def from_values(cls, values: dict[str, Any], sizes: Sizes) -> Scaling:
-        """Return the scaling of stored values."""
-        covariates = values["covariates_"]
-        made = cls(
-            **{option: values.pop(option) for option in (*OPTIONS, "max_bytes")},
-            regress_out=[] if covariates is None else covariates.names,
-        )
-        for name, width in values["n_features_"].items():
-            values["lower_"].setdefault(name, np.broadcast_to(-np.inf, width))
-            values["upper_"].setdefault(name, np.broadcast_to(np.inf, width))
-        made.__dict__.update(values)
-        return made
-
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse limits and ranges out of order, and effects of other covariates."""
-        for name in self.n_features_:
-            lower, upper = self.lower_[name], self.upper_[name]
+        """Add what is not stored; refuse limits out of order and effects of other covariates."""
+        self.regress_out = [] if self.covariates_ is None else self.covariates_.names
+        for name, width in self.n_features_.items():
+            lower = self.lower_.setdefault(name, np.broadcast_to(-np.inf, width))
+            upper = self.upper_.setdefault(name, np.broadcast_to(np.inf, width))
             ordered = not (lower > upper).any()
             need(ordered, "expected lower limits not above the upper limits", "lower_", name)
             both = (np.isnan(lower) == np.isnan(upper)).all()

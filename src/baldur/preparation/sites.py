@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.dataframe_state import Table, dataframe_state
+from baldur.core.parameters import Constraint, check, one_of
 from baldur.core.state import (
     ByName,
     Choice,
@@ -39,13 +40,22 @@ from baldur.preparation.site_effects import (
     some_columns,
     summarise,
 )
-from baldur.preparation.steps import Step, chosen_views
+from baldur.preparation.steps import Step, chosen_views, names_in
 from baldur.views import MultiView, View
 from baldur.views.sources import ArraySource, Source
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
 
 NEW_SITES = ("pooled", "own")
 ESTIMATES = ("shrunk", "plain")
+
+_CONSTRAINTS = {
+    "new_sites": one_of(*NEW_SITES),
+    "estimates": one_of(*ESTIMATES),
+    "clip": Constraint(lambda v: v is None or bool(v > 0), "a positive number or None"),
+    "min_rows": Constraint(
+        lambda v: isinstance(v, (int, np.integer)) and int(v) >= 2, "a whole number of at least 2"
+    ),
+}
 
 # Results up to this size are stored as an array; wider views are harmonised as they are read.
 _KEEP_BYTES = 1 << 28
@@ -138,7 +148,7 @@ class SiteHarmoniser(Step):
     @property
     def sample_columns(self) -> list[str]:
         """The column of the sites, and those of the covariates to preserve."""
-        return [self.by, *([self.keep] if isinstance(self.keep, str) else self.keep)]
+        return [self.by, *names_in(self.keep)]
 
     def _fit(self, X: MultiView) -> None:
         labels = self._labels(X)
@@ -290,21 +300,8 @@ class SiteHarmoniser(Step):
         return views
 
     def _check_options(self) -> None:
-        for option, legal in (("new_sites", NEW_SITES), ("estimates", ESTIMATES)):
-            given = getattr(self, option)
-            if given not in legal:
-                raise InputError(
-                    f"SiteHarmoniser: {option} must be one of {legal}, but got {given!r}."
-                )
-        if self.clip is not None and not self.clip > 0:
-            raise InputError(
-                f"SiteHarmoniser: clip must be a positive number or None, but got {self.clip!r}."
-            )
-        if not isinstance(self.min_rows, (int, np.integer)) or self.min_rows < 2:
-            raise InputError(
-                f"SiteHarmoniser: min_rows must be a whole number of at least 2, but got "
-                f"{self.min_rows!r}."
-            )
+        for option, constraint in _CONSTRAINTS.items():
+            check(f"SiteHarmoniser: {option}", getattr(self, option), constraint)
 
     @property
     def input_widths(self) -> dict[str, int]:

@@ -118,11 +118,16 @@ def check_multiview(X: Any, who: str) -> MultiView:
     return X
 
 
+def names_in(names: str | Sequence[str]) -> list[str]:
+    """Return the names of an argument that may be a single one."""
+    return [names] if isinstance(names, str) else list(names)
+
+
 def chosen_views(mv: MultiView, views: Any, who: str) -> list[str]:
     """Return the views a step works on: those named, or all."""
     if views is None:
         return mv.view_names
-    wanted = [views] if isinstance(views, str) else list(views)
+    wanted = names_in(views)
     unknown = [name for name in wanted if name not in mv.view_names]
     if unknown:
         raise InputError(
