@@ -66,14 +66,15 @@ def _not_blank(value: str) -> str:
     return value
 
 
-def _different(values: list[str]) -> list[str]:
+def different(values: list[str]) -> list[str]:
+    """Refuse a list that has a name twice."""
     if len(set(values)) != len(values):
         raise SectionError("lists a name more than once", "list each once")
     return values
 
 
 Text: TypeAlias = Annotated[str, AfterValidator(_not_blank)]
-Names: TypeAlias = Annotated[list[Text], AfterValidator(_different)]
+Names: TypeAlias = Annotated[list[Text], AfterValidator(different)]
 
 
 class Section(BaseModel):

@@ -20,13 +20,12 @@ from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import StudyData, read_study
 from baldur.study.data_checks import (
-    NEIGHBOURS,
     SENTINELS,
     Finding,
     RowHashes,
     beyond_chance,
+    category_findings,
     column_finding,
-    comma_decimals,
     constant_columns,
     copying_classes,
     copying_numbers,
@@ -34,6 +33,7 @@ from baldur.study.data_checks import (
     lost_ids,
     missing_option,
     names,
+    number_findings,
     repeats,
     sentinel_cells,
     sentinels,
@@ -67,8 +67,8 @@ def find_problems(
         findings_in_view, equal_rows[key] = _look_at(key, view, config, study)
         findings += findings_in_view
     for name in config.covariates.regress_out:
-        if study.data.samples is not None:
-            findings += _about_covariate(study.data.samples[name], config.samples.missing)
+        assert study.data.samples is not None
+        findings += _about_covariate(study.data.samples[name], config.samples.missing)
     return findings + repeats(equal_rows, study.data.sample_ids, folds)
 
 
@@ -76,7 +76,7 @@ def _about_labels(config: StudyConfig, y: np.ndarray) -> list[Finding]:
     """Check the values of a single outcome; those of several are yes and no."""
     outcome = config.outcome.column
     if not config.classification:
-        return _numbers("outcome.column", y[:, None], [outcome], config.samples.missing)
+        return number_findings("outcome.column", outcome, y, config.samples.missing)
     labels = np.unique(y).tolist()
     codes = [label for label in labels if label in {f"{s:.0f}" for s in SENTINELS}]
     return variants("outcome.column", outcome, labels) + [
@@ -93,26 +93,16 @@ def _about_labels(config: StudyConfig, y: np.ndarray) -> list[Finding]:
 def _about_covariate(column: pd.Series, given: Sequence[str] | None) -> list[Finding]:
     key, name = "covariates.regress_out", str(column.name)
     if not isinstance(column.dtype, pd.CategoricalDtype):
-        return _numbers(key, column.to_numpy(dtype=float)[:, None], [name], given)
-    levels = sorted(str(v) for v in column.cat.categories)
-    return variants(key, name, levels) + comma_decimals(key, name, levels)
+        return number_findings(key, name, column.to_numpy(dtype=float), given)
+    return category_findings(key, name, sorted(map(str, column.cat.categories)))
 
 
 def _categories(key: str, view: View) -> list[Finding]:
     findings = []
     for category, at in level_columns(view).items():
         levels = view.feature_info["level"].to_numpy()[at].tolist()  # type: ignore[index]
-        findings += variants(key, category, levels) + comma_decimals(key, category, levels)
+        findings += category_findings(key, category, levels)
     return findings
-
-
-def _numbers(
-    key: str, cells: np.ndarray, names: Sequence[str], given: Sequence[str] | None
-) -> list[Finding]:
-    """Check a few columns of numbers for sentinels and dates."""
-    held = {n: s for j, n in enumerate(names) if (s := sentinel_cells(cells[:, j]))}
-    late = [n for j, n in enumerate(names) if dated(cells[:, j], n)]
-    return sentinels(key, held, given) + column_finding("dates", key, late)
 
 
 def _look_at(
@@ -121,7 +111,7 @@ def _look_at(
     """Read a view once, block by block, and run the checks of columns and rows."""
     width = view.shape[1]
     hashes = RowHashes(view.present)
-    sentinel_counts: dict[str, dict[float, int]] = {}
+    sentinel_counts: defaultdict[float, dict[str, int]] = defaultdict(dict)
     columns: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     constant: dict[str, str] = {}
     outcomes = labels_by_outcome(config, study.y)
@@ -133,8 +123,8 @@ def _look_at(
         hashes.add(block)
         if numbers:
             for j in np.flatnonzero(np.isin(block, SENTINELS).any(axis=0)).tolist():
-                if hit := sentinel_cells(block[:, j]):
-                    sentinel_counts[_names(view, cols, [j])[0]] = hit
+                for value, count in sentinel_cells(block[:, j]).items():
+                    sentinel_counts[value][_names(view, cols, [j])[0]] = count
             with np.errstate(invalid="ignore"):
                 large = np.flatnonzero((block >= _LEAST_DATE).any(axis=0))
             columns["dates", ""] += [
@@ -143,23 +133,20 @@ def _look_at(
                 if dated(block[:, j].astype(np.float64), name)
             ]
         for outcome, y in outcomes.items():
-            if not config.classification:
-                columns["copies", outcome] += _names(
-                    view, cols, np.flatnonzero(copying_numbers(block, y))
-                )
-                continue
-            copying = copying_classes(block, y, width)
+            if config.classification:
+                copying = copying_classes(block, y, width)
+            else:
+                copying = copying_numbers(block, y)
             columns["copies", outcome] += _names(view, cols, np.flatnonzero(copying))
-            if numbers:
+            if config.classification and numbers:
                 revealing = _missing_tells(block[view.present], y[view.present], width)
                 columns["missing copies", outcome] += _names(view, cols, revealing)
         if study.sites is not None:
             for j, site in constant_columns(block, study.sites, width):
                 constant.setdefault(_names(view, cols, [j])[0], site)
     section = config.samples if view.name == COVARIATES else config.views.get(view.name)
-    if sentinel_counts:
-        sentinel_counts = beyond_chance(sentinel_counts, _beside_sentinels(view))
-    findings = sentinels(key, sentinel_counts, getattr(section, "missing", None))
+    counts = beyond_chance(sentinel_counts, view)
+    findings = sentinels(key, counts, getattr(section, "missing", None))
     for (kind, outcome), listed in columns.items():
         findings += column_finding(kind, key, listed, outcome=outcome)
     sites = sorted(set(constant.values()))
@@ -181,15 +168,6 @@ def _missing_tells(block: np.ndarray, codes: np.ndarray, width: int) -> list[int
         return []
     told = copying_classes(missing[:, some].astype(float), codes, width)
     return some[told].tolist()
-
-
-def _beside_sentinels(view: View) -> dict[float, int]:
-    """Return in how many columns each number beside a sentinel stands apart as sentinels do."""
-    near: Counter[float] = Counter()
-    for _, block in view.iter_blocks():
-        for j in np.flatnonzero(np.isin(block, NEIGHBOURS).any(axis=0)).tolist():
-            near.update(sentinel_cells(block[:, j], NEIGHBOURS).keys())
-    return near
 
 
 @dataclass

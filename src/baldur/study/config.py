@@ -1,8 +1,7 @@
 """StudyConfig: everything a study file says, typed, with all defaults.
 
-Keys at the top of the file are here, those of its sections in `config_sections`, and those of views
-in `baldur.io.view_sections`. `load_study` makes a `StudyConfig` from a file; all other functions
-take it as it is.
+The keys of views are in `baldur.io.view_sections`. `load_study` makes a `StudyConfig` from a file;
+all other functions take it as it is.
 """
 
 from __future__ import annotations
@@ -13,11 +12,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from baldur.core.escape import one_line
 from baldur.core.model_catalog import CLASSIFICATION_MODELS, REGRESSION_MODELS
-from baldur.core.schema import Names, Section, SectionError, Text, nearest, one_of, schema_of
+from baldur.core.schema import Names, Section, SectionError, Text, different, nearest, one_of, schema_of
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import name_with_views
 from baldur.evaluation.splits import SCHEMES
@@ -30,8 +36,16 @@ _MOST_FOLDS = 10_000  # far above any design; a list of a billion folds would fi
 _MOST_REPEATS = 1_000  # the same, for repeated folds
 _MOST_PERMUTATIONS = 100_000  # p values below 1e-5 are of no use
 
+
+
+def _ascending(values: list[float]) -> list[float]:
+    return sorted(set(values))
+
+
 Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
 Rate: TypeAlias = Annotated[float, Field(gt=0, le=1)]
+Shares: TypeAlias = Annotated[list[Share], Field(min_length=1), AfterValidator(_ascending)]
+Rates: TypeAlias = Annotated[list[Rate], Field(min_length=1), AfterValidator(_ascending)]
 Metric: TypeAlias = Annotated[str, one_of(METRICS)]
 
 
@@ -98,6 +112,11 @@ class OutcomeSection(Section):
         return list(self.columns) if self.columns else [self.column]
 
     @property
+    def key(self) -> str:
+        """The key of the study file that names the outcome, for messages."""
+        return "outcome.columns" if self.columns else "outcome.column"
+
+    @property
     def text(self) -> str:
         """The columns of the outcome, for a sentence."""
         return " and ".join(map(repr, self.names))
@@ -154,33 +173,24 @@ class FoldsSection(Section):
 class ReportSection(Section):
     """Metrics, tables and figures that are reported."""
 
-    metrics: Annotated[list[Metric], Field(min_length=1)] | None = None
+    metrics: Annotated[list[Metric], Field(min_length=1), AfterValidator(different)] | None = None
     """columns of the table; default all metrics of the task"""
     permutations: Annotated[int, Field(ge=0, le=_MOST_PERMUTATIONS)] = 0
     """number of runs with permuted labels, for a permutation test"""
     subgroups: Names = Field(default_factory=list)
     """columns of the samples table that divide the samples into subgroups"""
-    thresholds: Annotated[list[Share], Field(min_length=1)] | None = None
+    thresholds: Shares | None = None
     """probabilities from which a sample tests positive; default 0.5 and the prevalence"""
-    sensitivities: Annotated[list[Rate], Field(min_length=1)] | None = None
+    sensitivities: Rates | None = None
     """sensitivities for which a threshold is chosen, each on other folds"""
-    specificities: Annotated[list[Rate], Field(min_length=1)] | None = None
+    specificities: Rates | None = None
     """specificities for which a threshold is chosen, each on other folds"""
     prevalence: Share | None = None
     """share of cases in the target population; default that of the study"""
-    learning_curve: Annotated[list[Share], Field(min_length=1)] | None = None
+    learning_curve: Shares | None = None
     """shares of the training samples to train on as well"""
     baseline_views: Annotated[Names, Field(min_length=1)] | None = None
     """views that one has anyway, to report what each other view adds to them"""
-
-    @field_validator("metrics", "thresholds", "sensitivities", "specificities", "learning_curve")
-    @classmethod
-    def _sorted(cls, values: list[Any] | None) -> list[Any] | None:
-        if values is None or isinstance(values[0], str):
-            if values is not None and len(set(values)) < len(values):
-                raise SectionError("lists a name more than once", "list each once")
-            return values
-        return sorted(set(values))
 
     def clinical_options(self) -> dict[str, Any]:
         """Return prevalence and thresholds or what these are chosen for, those that were given."""

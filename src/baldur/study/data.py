@@ -23,7 +23,6 @@ from baldur.study.samples import (
     check_outcomes,
     check_overlap,
     find_label,
-    outcome_key,
     read_outcomes,
     read_samples,
 )
@@ -145,7 +144,7 @@ def read_study(config: StudyConfig) -> StudyData:
     for column in config.outcome.names:
         if not given[column].any():
             raise config.problem(
-                outcome_key(config), f"column {column!r} has no values", "name another column"
+                config.outcome.key, f"column {column!r} has no values", "name another column"
             )
         if not given[column].all():
             notes.append(no_outcome_note(int((~given[column]).sum()), column))
@@ -240,7 +239,7 @@ def _named_columns(config: StudyConfig) -> list[tuple[str, str]]:
     """Return the columns of the samples table that a study names, each with its key."""
     samples, covariates, harmonise = config.samples, config.covariates, config.harmonise
     found: list[tuple[str, list[str | None] | list[str]]] = [
-        (outcome_key(config), config.outcome.names),
+        (config.outcome.key, config.outcome.names),
         ("samples.group", [samples.group]),
         ("samples.site", [samples.site]),
         ("samples.split", [samples.split]),

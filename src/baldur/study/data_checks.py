@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from math import comb
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from baldur.views import View
 from baldur.views.encode import decimal_commas
 from baldur.views.validate import counted
 
@@ -42,7 +44,7 @@ def _section(key: str) -> str:
 SENTINELS = (-9.0, -99.0, -999.0, 999.0)
 """Numbers that stand for "missing" in PLINK, SPSS and many questionnaires."""
 _STEPS = (-2.0, -1.0, 1.0, 2.0)
-NEIGHBOURS = tuple(value + step for value in SENTINELS for step in _STEPS)
+_NEIGHBOURS = tuple(value + step for value in SENTINELS for step in _STEPS)
 """Numbers beside the sentinels, which stand for nothing: how often these stand apart is chance."""
 _LEVEL = 0.01  # of the test whether a sentinel stands apart more often than its neighbours
 
@@ -106,18 +108,28 @@ def column_finding(kind: str, key: str, columns: Sequence[str], **words: str) ->
     return [Finding(key, what.format(**values), fix.format(**values))]
 
 
-def comma_decimals(key: str, column: str, levels: Sequence[str]) -> list[Finding]:
-    """Report a category whose levels look like numbers."""
-    if not decimal_commas(levels):
-        return []
-    return [
-        Finding(
-            key,
+def category_findings(key: str, column: str, levels: Sequence[str]) -> list[Finding]:
+    """Report levels that are the same, and those that look like numbers."""
+    findings = variants(key, column, levels)
+    if decimal_commas(levels):
+        what = (
             f"column {column!r} was read as a category of {len(levels)} levels that look like "
-            f"numbers ({names(levels, 2)})",
-            f'write decimal = "," in [{_section(key)}]',
+            f"numbers ({names(levels, 2)})"
         )
-    ]
+        findings.append(Finding(key, what, f'write decimal = "," in [{_section(key)}]'))
+    return findings
+
+
+def number_findings(
+    key: str, column: str, cells: np.ndarray, given: Sequence[str] | None
+) -> list[Finding]:
+    """Report sentinels and dates in a column of numbers.
+
+    Shapes: cells (n_samples,).
+    """
+    counts = {value: {column: count} for value, count in sentinel_cells(cells).items()}
+    dates = [column] if dated(cells, column) else []
+    return sentinels(key, counts, given) + column_finding("dates", key, dates)
 
 
 def sentinel_cells(cells: np.ndarray, sentinels: Sequence[float] = SENTINELS) -> dict[float, int]:
@@ -145,23 +157,27 @@ def sentinel_cells(cells: np.ndarray, sentinels: Sequence[float] = SENTINELS) ->
 
 
 def beyond_chance(
-    found: dict[str, dict[float, int]], near: dict[float, int]
-) -> dict[str, dict[float, int]]:
+    counts: Mapping[float, dict[str, int]], view: View
+) -> dict[float, dict[str, int]]:
     """Leave out sentinels that stand apart in no more columns than the numbers beside them do.
 
     Among thousands of columns with negative numbers, -9 is the only negative one in some, and so
-    are -8 and -10 in others.
+    are -8 and -10 in others. The view is read once more if there are any.
     """
-    kept = set()
+    if not counts:
+        return {}
     from scipy.stats import poisson
 
-    for value in SENTINELS:
-        columns = sum(value in held for held in found.values())
-        expected = float(np.mean([near.get(value + step, 0) for step in _STEPS]))
-        if columns and (not expected or poisson.sf(columns - 1, expected) < _LEVEL):
-            kept.add(value)
-    left = {n: {v: k for v, k in held.items() if v in kept} for n, held in found.items()}
-    return {name: held for name, held in left.items() if held}
+    near: Counter[float] = Counter()
+    for _, block in view.iter_blocks():
+        for j in np.flatnonzero(np.isin(block, _NEIGHBOURS).any(axis=0)).tolist():
+            near.update(sentinel_cells(block[:, j], _NEIGHBOURS).keys())
+    expected = {value: float(np.mean([near[value + step] for step in _STEPS])) for value in counts}
+    return {
+        value: columns
+        for value, columns in counts.items()
+        if not expected[value] or poisson.sf(len(columns) - 1, expected[value]) < _LEVEL
+    }
 
 
 def missing_option(key: str, codes: Sequence[str], given: Sequence[str] | None) -> str:
@@ -171,25 +187,19 @@ def missing_option(key: str, codes: Sequence[str], given: Sequence[str] | None) 
 
 
 def sentinels(
-    key: str, found: dict[str, dict[float, int]], given: Sequence[str] | None = None
+    key: str, counts: Mapping[float, dict[str, int]], given: Sequence[str] | None = None
 ) -> list[Finding]:
-    """Report the columns of a view that hold sentinels."""
-    made = []
-    codes = [f"{value:.0f}" for value in SENTINELS if any(value in held for held in found.values())]
-    for value in SENTINELS:
-        columns = [name for name, values in found.items() if value in values]
-        if not columns:
-            continue
-        count = sum(found[name][value] for name in columns)
-        made.append(
-            Finding(
-                key,
-                f"{value:.0f} occurs {counted(count, 'time')} in {names(columns)}, away from the "
-                "other values",
-                f"write {missing_option(key, codes, given)} if it stands for a missing value",
-            )
+    """Report sentinels, each with the columns of a view that hold it and how often."""
+    codes = {f"{value:.0f}": counts[value] for value in SENTINELS if value in counts}
+    return [
+        Finding(
+            key,
+            f"{code} occurs {counted(sum(columns.values()), 'time')} in {names(list(columns))}, "
+            "away from the other values",
+            f"write {missing_option(key, list(codes), given)} if it stands for a missing value",
         )
-    return made
+        for code, columns in codes.items()
+    ]
 
 
 def dated(cells: np.ndarray, name: str) -> bool:
@@ -235,20 +245,20 @@ def variants(key: str, column: str, labels: Iterable[str]) -> list[Finding]:
 
 def lost_ids(ids: np.ndarray) -> list[Finding]:
     """Report ids that were stored as floating-point numbers and may have lost digits."""
-    key, text = "samples.id", [str(one) for one in ids]
-    fix = "save the column of ids as text in the program that wrote the file"
-    power = [one for one in text if _POWER.fullmatch(one)]
-    if power:
-        return [Finding(key, f"{len(power)} ids such as {power[0]!r} are rounded numbers", fix)]
-    point = [one for one in text if _POINT_ZERO.fullmatch(one)]
-    if point and len(point) == len(text):
-        return [Finding(key, f"all ids are whole numbers with a point, such as {point[0]!r}", fix)]
-    long = [one for one in text if one.isdigit() and len(one) >= _EXACT_DIGITS]
+    texts = list(map(str, ids))
+    powers = [text for text in texts if _POWER.fullmatch(text)]
+    long = [text for text in texts if text.isdigit() and len(text) >= _EXACT_DIGITS]
+    if powers:
+        what = f"{len(powers)} ids such as {powers[0]!r} are rounded numbers"
+    elif texts and all(map(_POINT_ZERO.fullmatch, texts)):
+        what = f"all ids are whole numbers with a point, such as {texts[0]!r}"
     # One of many such numbers may be a float by chance; all of several are not.
-    if len(long) >= 3 and all(int(float(one)) == int(one) for one in long):
+    elif len(long) >= 3 and all(int(float(text)) == int(text) for text in long):
         what = f"{len(long)} long ids such as {long[0]!r} lost their last digits"
-        return [Finding(key, what, fix)]
-    return []
+    else:
+        return []
+    fix = "save the column of ids as text in the program that wrote the file"
+    return [Finding("samples.id", what, fix)]
 
 
 # Columns looked at to judge how likely equal rows are by chance; more make it less likely still.
@@ -305,25 +315,22 @@ def repeats(
 
     Shapes: ids (n_samples,).
     """
-    made = []
-    sides = []
-    for fold in folds:
-        side = np.zeros(len(ids), dtype=np.int8)
+    sides = np.zeros((len(folds), len(ids)), dtype=np.int8)
+    for side, fold in zip(sides, folds, strict=True):
         side[fold.train], side[fold.test] = 1, 2
-        sides.append(side)
-    for view, pairs in by_view.items():
-        apart = [(a, b) for a, b in pairs if any(s[a] + s[b] == 3 for s in sides)]
-        if not apart:
-            continue
-        listed = [f"{ids[a]}/{ids[b]}" for a, b in apart]
-        made.append(
-            Finding(
-                view,
-                f"samples {names(listed)} have the same values and lie in training and test rows",
-                "drop one of each pair, or give both the same samples.group",
-            )
+    apart = {
+        view: [f"{ids[a]}/{ids[b]}" for a, b in pairs if (sides[:, a] + sides[:, b] == 3).any()]
+        for view, pairs in by_view.items()
+    }
+    return [
+        Finding(
+            view,
+            f"samples {names(pairs)} have the same values and lie in training and test rows",
+            "drop one of each pair, or give both the same samples.group",
         )
-    return made
+        for view, pairs in apart.items()
+        if pairs
+    ]
 
 
 # Where chance alone would produce one such column in more than one of a hundred views, none of

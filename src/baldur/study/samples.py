@@ -178,11 +178,6 @@ def check_orientation(config: StudyConfig, name: str, section: Any, ids: pd.Inde
         )
 
 
-def outcome_key(config: StudyConfig) -> str:
-    """Return the key of the study file that names the outcome, for messages."""
-    return "outcome.columns" if config.outcome.columns else "outcome.column"
-
-
 def read_outcomes(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
     """Return the outcomes of a study as 0 and 1, a column for each."""
     cells = table[config.outcome.columns]
