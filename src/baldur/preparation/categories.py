@@ -25,11 +25,15 @@ from baldur.core.state import (
 from baldur.exceptions import InputError
 from baldur.preparation.covariates import UnknownLevel
 from baldur.preparation.steps import Step, chosen_views, missing_and_new, names_in
-from baldur.views.container import MultiView, select_columns, set_view
+from baldur.views.container import MultiView, select_columns
 from baldur.views.encode import level_text
+from baldur.views.sources import ArraySource
 from baldur.views.standardised_blocks import column_blocks
 from baldur.views.validate import rename_hint
 from baldur.views.view import View
+
+_DROP = ("first", "if_binary", None)
+_UNKNOWN = ("ignore", "error")
 
 _ENCODED = "encoded"
 """Mark among ``feature_info.attrs`` of a view that has been encoded, and passes unchanged."""
@@ -95,8 +99,7 @@ class CategoryEncoder(Step):
     unknown: str = "ignore"
 
     def _check_options(self) -> None:
-        legal = self.drop in ("first", "if_binary", None) and self.unknown in ("ignore", "error")
-        if not legal:
+        if self.drop not in _DROP or self.unknown not in _UNKNOWN:
             raise InputError(
                 "CategoryEncoder: drop must be 'first', 'if_binary' or None and unknown 'ignore' "
                 f"or 'error', but got {self.drop!r} and {self.unknown!r}."
@@ -160,7 +163,7 @@ class CategoryEncoder(Step):
                 )
         if self.unknown == "error":
             self._refuse_unknown(X)
-        columns, filled = {}, {}
+        encoded = []
         for name, features in self.features_.items():
             view = X.view(name)
             at = pd.Index(view.feature_names).get_indexer(pd.Index(features))
@@ -172,21 +175,16 @@ class CategoryEncoder(Step):
                 if cells and category in self.reference_[name]
             }
             if (at >= 0).all() and not unknown:
-                columns[name] = at
-                continue
-            cells = self._filled(view, at)
-            for category, rows in unknown.items():
-                cells[np.ix_(rows, self._info[name]["column"].to_numpy() == category)] = np.nan
-            filled[name] = cells
-        X = select_columns(X, columns)
-        for name, cells in filled.items():
-            X = set_view(X, name, cells, self.features_[name], self._info[name])
-        encoded = []
-        for name in self.features_:
-            view = X.view(name)
-            info = self._info[name] if view.feature_info is None else view.feature_info.copy()
+                left = select_columns(X, {name: at}).view(name)
+            else:
+                cells = self._filled(view, at)
+                for category, rows in unknown.items():
+                    cells[np.ix_(rows, self._info[name]["column"].to_numpy() == category)] = np.nan
+                left = View(name, ArraySource(cells), features, None, view.declared_present)
+            info = self._info[name] if left.feature_info is None else left.feature_info
+            info = info.copy()
             info.attrs[_ENCODED] = True
-            encoded.append(replace(view, feature_info=info))
+            encoded.append(replace(left, feature_info=info))
         return X.replace_views(encoded)
 
     def _refuse_unknown(self, X: MultiView) -> None:
@@ -240,25 +238,25 @@ class CategoryEncoder(Step):
 
     def _unknown(self, view: View) -> dict[str, list[tuple[int, str]]]:
         """Return for each category the samples, with their level, that training did not have."""
-        found = {}
+        unknown = {}
         columns, info = level_columns(view), view.feature_info
         for category, known in self.levels_[view.name].items():
             if category in columns and info is not None:
                 level = info["level"].to_numpy().astype(str)
                 new = columns[category][~np.isin(level[columns[category]], known)]
-                found[category] = sorted(
+                unknown[category] = sorted(
                     (int(row), str(level[block[k]]))
                     for block in _blocks(new, view)
                     for row, k in np.argwhere(np.nan_to_num(view.read(block)))
                 )
             else:
                 missing, levels = _levels_in_numbers(view, category)
-                found[category] = [
+                unknown[category] = [
                     (row, level)
                     for row, level in enumerate(levels)
                     if not missing[row] and level not in known
                 ]
-        return found
+        return unknown
 
     def _filled(self, view: View, at: np.ndarray) -> np.ndarray:
         """Return the columns in memory, with zeros for levels this file does not have."""
@@ -273,8 +271,8 @@ class CategoryEncoder(Step):
     kind = "category encoder"
     stored_fields: ClassVar[dict[str, Form]] = {
         "views": OrNone(Names(or_text=True)),
-        "drop": Choice(("first", "if_binary", None)),
-        "unknown": Choice(("ignore", "error")),
+        "drop": Choice(_DROP),
+        "unknown": Choice(_UNKNOWN),
         "levels_": ByName(ByName(Names())),
         "reference_": ByName(ByName(Text())),
         "features_": ByName(Texts("?")),
@@ -318,14 +316,11 @@ def feature_counts(mv: MultiView, steps: Sequence[Any] = ()) -> dict[str, int]:
             drops |= dict.fromkeys(
                 mv.view_names if step.views is None else names_in(step.views), step.drop
             )
+    levels = {name: level_columns(mv.view(name)).values() for name in mv.view_names}
     return {
-        name: width - _n_references(mv.view(name), drops[name])
+        name: width - sum(_has_reference(len(at), drops[name]) for at in levels[name])
         for name, width in mv.n_features.items()
     }
-
-
-def _n_references(view: View, drop: str | None) -> int:
-    return sum(_has_reference(len(at), drop) for at in level_columns(view).values())
 
 
 def _has_reference(n_levels: int, drop: str | None) -> bool:

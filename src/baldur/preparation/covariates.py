@@ -140,11 +140,11 @@ class Covariates:
     @property
     def features(self) -> list[str]:
         """Names of the columns of numbers: a covariate, or ``covariate=level``."""
-        made = []
-        for name in self.names:
-            levels = self.levels.get(name)
-            made += [name] if levels is None else [f"{name}={level}" for level in levels[1:]]
-        return made
+        return [
+            f"{name}={level}" if level else name
+            for name in self.names
+            for level in self.levels.get(name, ["", ""])[1:]
+        ]
 
     def design(self, mv: MultiView, who: str) -> np.ndarray:
         """Return [1, standardised covariates] of shape (n_samples, 1 + q) for any rows."""
@@ -215,14 +215,14 @@ def _numbers(column: pd.Series, name: str, who: str) -> np.ndarray:
     cells = column.astype(object).where(column.notna() & (column.astype(str) != ""), None)
     truth = {"true": 1.0, "false": 0.0}
     cells = cells.map(lambda v: truth.get(str(v).lower(), v) if v is not None else v)
-    found = pd.to_numeric(cells, errors="coerce").astype(float)
-    wrong = found.isna() & cells.notna()
+    numbers = pd.to_numeric(cells, errors="coerce").astype(float)
+    wrong = numbers.isna() & cells.notna()
     if wrong.any():
         raise InputError(
             f"{who}: the covariate {name!r} is a number in the training rows, but a sample has "
             f"{cells[wrong].iloc[0]!r}. Correct the cell, or leave it empty."
         )
-    return found.to_numpy(dtype=np.float64)
+    return numbers.to_numpy(dtype=np.float64)
 
 
 def learn_regression(

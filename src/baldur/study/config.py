@@ -23,7 +23,16 @@ from pydantic import (
 
 from baldur.core.escape import one_line
 from baldur.core.model_catalog import CLASSIFICATION_MODELS, REGRESSION_MODELS
-from baldur.core.schema import Names, Section, SectionError, Text, different, nearest, one_of, schema_of
+from baldur.core.schema import (
+    Names,
+    Section,
+    SectionError,
+    Text,
+    different,
+    nearest,
+    one_of,
+    schema_of,
+)
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.models import name_with_views
 from baldur.evaluation.splits import SCHEMES
@@ -35,7 +44,6 @@ from baldur.preparation.sites import ESTIMATES, NEW_SITES
 _MOST_FOLDS = 10_000  # far above any design; a list of a billion folds would fill the memory
 _MOST_REPEATS = 1_000  # the same, for repeated folds
 _MOST_PERMUTATIONS = 100_000  # p values below 1e-5 are of no use
-
 
 
 def _ascending(values: list[float]) -> list[float]:

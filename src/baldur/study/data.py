@@ -106,7 +106,8 @@ def read_views(
     parts = []
     for name, view in config.views.items():
         section = _named(name, view)
-        columns = None if needed is None else needed.get(section.name)
+        needed_columns = (needed or {}).get(section.name)
+        columns = None if needed_columns is None else list(dict.fromkeys(needed_columns))
         fix = "correct this section or its file"
         with config.errors_at(f"views.{name}", fix, without_extra="or remove the view"):
             try:
@@ -120,13 +121,23 @@ def read_views(
     return parts
 
 
-def no_outcome_note(n: int, column: str) -> str:
-    """Return the note about samples without an outcome."""
-    return counted(
-        n,
-        f"sample has no {column!r} and is left out",
-        f"samples have no {column!r} and are left out",
-    )
+def has_outcome(
+    config: StudyConfig, column: str, table: pd.DataFrame, notes: list[str]
+) -> pd.Series:
+    """Return which samples have an outcome, and note how many have none; refuse an empty column."""
+    given = table[column] != ""
+    if not given.any():
+        raise config.problem(
+            config.outcome.key, f"column {column!r} has no values", "name another column"
+        )
+    if not given.all():
+        left_out = counted(
+            int((~given).sum()),
+            f"sample has no {column!r} and is left out",
+            f"samples have no {column!r} and are left out",
+        )
+        notes.append(left_out)
+    return given
 
 
 def _named(name: str, view: Any) -> Any:
@@ -139,16 +150,10 @@ def read_study(config: StudyConfig) -> StudyData:
     table = read_samples(config)
     for key, name in _named_columns(config):
         check_column(config, key, name, table)
-    notes = []
-    given = table[config.outcome.names] != ""
+    notes: list[str] = []
+    known = pd.Series(True, table.index)
     for column in config.outcome.names:
-        if not given[column].any():
-            raise config.problem(
-                config.outcome.key, f"column {column!r} has no values", "name another column"
-            )
-        if not given[column].all():
-            notes.append(no_outcome_note(int((~given[column]).sum()), column))
-    known = given.all(axis=1)
+        known &= has_outcome(config, column, table, notes)
     if not known.any():
         what = f"no sample has all of {config.outcome.text}"
         raise config.problem("outcome.columns", what, "leave a column out")

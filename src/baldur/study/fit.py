@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -69,8 +69,8 @@ def fit_study(
     if name is not None and name not in names:
         raise config.problem("models", f"the study has no model {name!r}", nearest(name, names))
     chosen = names[0] if name is None else name
-    found = read_study(config)
-    comparison = open_study(config, found, only=chosen)
+    study = read_study(config)
+    comparison = open_study(config, study, only=chosen)
     if comparison.outcomes and not comparison.models[0].joint:
         what = f"{chosen} is fitted to one outcome at a time"
         raise config.problem("outcome.columns", what, "name one as outcome.column, or fit BALDUR")
@@ -82,9 +82,7 @@ def fit_study(
         # Evaluation works with class codes; users of the saved model expect the labels.
         estimator.classes_ = np.array([str(label) for label in classes])
     has = rows_with_views(data, comparison.models[0].views)
-    coding = None
-    if found.coding is not None and COVARIATES in data.view_names:
-        coding = {"categories": found.coding}
+    included = study.coding is not None and COVARIATES in data.view_names
     details = {
         "model": chosen,
         "setting": setting,
@@ -92,11 +90,10 @@ def fit_study(
         "outcome": ", ".join(config.outcome.names),
         "samples": len(data) if has is None else int(has.sum()),
         "title": config.title,
-        "included": coding,
+        "included": {"categories": study.coding} if included else None,
     }
-    training = describe_views(data)
-    saved = SavedModel(estimator, classes=classes, details=details, training=training)
-    return saved, found.notes
+    saved = SavedModel(estimator, classes, details, training=describe_views(data))
+    return saved, study.notes
 
 
 def predict_study(
@@ -150,31 +147,34 @@ def predictions_of(
 ) -> pd.DataFrame:
     """Return one row per sample: what is predicted, how sure that is, and from which views."""
     estimator = model.estimator
-    sure = not bare and hasattr(estimator, "predict_interval")
     columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
     with warnings.catch_warnings(action="ignore", category=ShiftWarning):
-        found = predict_rows(estimator, data, len(model.classes))
+        predicted = predict_rows(estimator, data, len(model.classes))
+        ends = ()
+        if not bare and hasattr(estimator, "predict_interval"):
+            ends = estimator.predict_interval(data)
         if outcome is not None:
-            one = one_label(found, model.outcomes.index(outcome))
-            columns["predicted"] = np.array(NO_YES)[one["label"].astype(int)]
-            columns |= {f"p_{c}": one["proba"][:, j] for j, c in enumerate(NO_YES)}
+            label = one_label(predicted, model.outcomes.index(outcome))
+            columns["predicted"] = np.array(NO_YES)[label["label"].astype(int)]
+            columns |= {f"p_{c}": label["proba"][:, j] for j, c in enumerate(NO_YES)}
         elif model.outcomes:
-            columns |= _of_outcomes(model, data, found, sure)
+            answers = np.array(NO_YES)[predicted["label"].astype(int)]
+            for j, name in enumerate(model.outcomes):
+                columns[f"predicted_{name}"] = answers[:, j]
+                columns |= _probability(name, j, predicted["proba"], ends)
         elif model.classes:
-            columns |= _of_classes(model, data, found, sure)
+            columns |= _columns_of_classes(model, predicted, ends)
         else:
-            columns["predicted"] = found["label"]
-            if sure:
+            columns["predicted"] = predicted["label"]
+            if ends:
                 columns["sd"] = np.ravel(estimator.predict(data, return_std=True)[1])
-                columns["lower"], columns["upper"] = map(np.ravel, estimator.predict_interval(data))
+                columns["lower"], columns["upper"] = map(np.ravel, ends)
     if not bare:
         columns["views_used"] = _views_used(model, data)
-    if hasattr(estimator, "preparation_"):
-        # Once, and for every model; some warn in each of the calls above, baselines in none.
-        estimator.preparation_.warn_of_new_samples(data)
-        if not bare:
-            flags = estimator.preparation_.flag_samples(data)
-            columns["flags"] = flags["flags"].to_numpy()
+    # Once, and for every model; some warn in each of the calls above, baselines in none.
+    estimator.preparation_.warn_of_new_samples(data)
+    if not bare:
+        columns["flags"] = estimator.preparation_.flag_samples(data)["flags"].to_numpy()
     return pd.DataFrame(columns)
 
 
@@ -191,41 +191,32 @@ def shift_in_notes(notes: list[str]) -> Iterator[None]:
             notes.append(note)
 
 
-def _of_outcomes(
-    model: SavedModel, data: MultiView, found: dict[str, np.ndarray], sure: bool
+def _probability(
+    name: str, at: int, proba: np.ndarray, ends: Sequence[np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return yes or no for every outcome, its probability, and the interval of that."""
-    ends = model.estimator.predict_interval(data) if sure else ()
-    columns = {}
-    for j, name in enumerate(model.outcomes):
-        columns[f"predicted_{name}"] = np.array(NO_YES)[found["label"][:, j].astype(int)]
-        columns[f"p_{name}"] = found["proba"][:, j]
-        for end, values in zip(("lower", "upper"), ends, strict=False):
-            columns[f"p_{name}_{end}"] = values[:, j]
+    """Return the probability of a class or an outcome, and the ends of its interval if known."""
+    columns = {f"p_{name}": proba[:, at]}
+    for end, values in zip(("lower", "upper"), ends, strict=False):
+        columns[f"p_{name}_{end}"] = values[:, at]
     return columns
 
 
-def _of_classes(
-    model: SavedModel, data: MultiView, found: dict[str, np.ndarray], sure: bool
+def _columns_of_classes(
+    model: SavedModel, predicted: dict[str, np.ndarray], ends: Sequence[np.ndarray]
 ) -> dict[str, np.ndarray]:
+    """Return the predicted class of each sample, and the probability or score of every class."""
     names = [str(c) for c in model.classes]
     known = np.asarray(getattr(model.estimator, "classes_", np.arange(len(names)))).tolist()
     place = {label: i for i, label in enumerate(known)}
-    at = [place[label] for label in found["label"].tolist()]
+    at = [place[label] for label in predicted["label"].tolist()]
     columns = {"predicted": np.array(names)[at]}
-    if "proba" in found:
-        ends: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        if sure:
-            low, high = model.estimator.predict_interval(data)
-            ends = {i: (low[:, i], high[:, i]) for i in range(low.shape[1])}
+    if "proba" in predicted:
         for c, name in enumerate(names):
-            columns[f"p_{name}"] = found["proba"][:, c]
-            if c in ends:
-                columns[f"p_{name}_lower"], columns[f"p_{name}_upper"] = ends[c]
-    elif "margin" in found and found["margin"].ndim == 1:
-        columns["score"] = found["margin"]
-    elif "margin" in found:
-        columns.update({f"score_{n}": found["margin"][:, c] for c, n in enumerate(names)})
+            columns |= _probability(name, c, predicted["proba"], ends)
+    elif "margin" in predicted and predicted["margin"].ndim == 1:
+        columns["score"] = predicted["margin"]
+    elif "margin" in predicted:
+        columns |= {f"score_{n}": predicted["margin"][:, c] for c, n in enumerate(names)}
     return columns
 
 

@@ -11,7 +11,6 @@ import pandas as pd
 from baldur.exceptions import BaldurError
 from baldur.preparation import CategoryEncoder, Preparation, SiteHarmoniser
 from baldur.preparation.categories import level_cells
-from baldur.preparation.covariates import UnknownLevel
 from baldur.preparation.steps import ALLELE_COLUMNS
 from baldur.saving import SavedModel
 from baldur.study.config import COVARIATES, StudyConfig
@@ -32,12 +31,13 @@ def read_new_samples(
     order; behind them stand columns for the levels of categories that did not occur in training.
     """
     notes: list[str] = []
-    preparation: Preparation | None = getattr(model.estimator, "preparation_", None)
+    preparation: Preparation = model.estimator.preparation_
     table = read_samples(config)
     coding = (model.details.get("included") or {}).get("categories")
     wanted = [view for view in model.n_features if coding is None or view != COVARIATES]
     parts = []
-    for part in read_views(config, table.index, {v: _table_columns(model, v) for v in wanted}):
+    columns = {view: _table_columns(model, view) for view in wanted}
+    for part in read_views(config, table.index, columns):
         for view in part.view_names:
             if view in wanted:
                 parts.append(_match_columns(model, config, part, view, missing, notes))
@@ -74,25 +74,22 @@ def read_new_samples(
             part = covariate_view(coding, table, config.samples.file)
         part = _match_columns(model, config, part, COVARIATES, "error", notes)
         data = add_view(data, part)
-    if preparation is not None:
-        data = data.with_samples(_columns_about_samples(preparation, config, table, notes))
-        with config.errors_at("samples.file", "correct the cell"):
-            preparation.check_samples(data)
+    data = data.with_samples(_columns_about_samples(preparation, config, table, notes))
+    with config.errors_at("samples.file", "correct the cell"):
+        preparation.check_samples(data)
     return data.select(list(model.n_features)), table, notes
 
 
 def _categories(model: SavedModel, view: str) -> dict[str, str]:
     """Return the category of every feature of a view that is a level."""
-    preparation = getattr(model.estimator, "preparation_", None)
-    return {} if preparation is None else preparation.level_columns.get(view, {})
+    categories: dict[str, str] = model.estimator.preparation_.level_columns.get(view, {})
+    return categories
 
 
 def _table_columns(model: SavedModel, view: str) -> list[str] | None:
-    """Return the columns of a file that a model was fitted with; None where they had no names."""
+    """Return the column of the file of every feature; None where they had no names."""
     names, categories = model.features[view], _categories(model, view)
-    if names is None:
-        return None
-    return list(dict.fromkeys(categories.get(str(name), str(name)) for name in names))
+    return None if names is None else [categories.get(str(name), str(name)) for name in names]
 
 
 def _match_columns(
@@ -105,8 +102,8 @@ def _match_columns(
 ) -> MultiView:
     """Return the columns of one view in the order that the model was fitted with."""
     names, width = model.features[view], model.n_features[view]
-    have = part.view(view)
-    if names is None:
+    have, owners = part.view(view), _table_columns(model, view)
+    if names is None or owners is None:
         if have.shape[1] != width:
             raise config.problem(
                 f"views.{view}",
@@ -119,7 +116,7 @@ def _match_columns(
     index = pd.Index(have.feature_names)
     at = index.get_indexer(pd.Index(names))
     categories = _categories(model, view)
-    column = np.array([categories.get(str(name), str(name)) for name in names], dtype=object)
+    column = np.array(owners, dtype=object)
     info = have.feature_info
     encoded = info is not None and "column" in info
     file_column = have.feature_names if info is None or not encoded else info["column"].to_numpy()
@@ -139,16 +136,14 @@ def _match_columns(
             "add or rename columns, or give --missing impute to use their training means."
             + rename_hint(new, lacking),
         )
-    if lacking:
-        notes.append(
-            f"view {view!r}: columns that the file does not have take their training means: "
-            f"{some(lacking)}"
-        )
-    if new:
-        notes.append(
-            f"view {view!r}: columns that the model does not know are left out: {some(new)}"
-        )
-    unknown = _unknown_levels(model, part.select(view))
+    for listed, what in (
+        (lacking, "that the file does not have take their training means"),
+        (new, "that the model does not know are left out"),
+    ):
+        if listed:
+            notes.append(f"view {view!r}: columns {what}: {some(listed)}")
+    encoders = [s for s in model.estimator.preparation_.steps_ if isinstance(s, CategoryEncoder)]
+    unknown = [level for step in encoders for level in step.unknown_levels(part.select(view))]
     levels = list(dict.fromkeys((level.column, level.level) for level in unknown))
     levels = [pair for pair in levels if "=".join(pair) not in set(names.tolist())]
     features = np.array([*names, *map("=".join, levels)], dtype=str) if levels else names
@@ -169,14 +164,13 @@ def _match_columns(
                 source[level.row, :width][column == level.column] = np.nan
                 source[level.row, width + levels.index((level.column, level.level))] = 1.0
         present = have.present
+    matched = _alleles(have, at)
     if categories:
         of_fit = [
             (owner, str(name).removeprefix(f"{owner}=") if str(name) in categories else None)
-            for name, owner in zip(names, column, strict=True)
+            for name, owner in zip(names, owners, strict=True)
         ]
-        matched: pd.DataFrame | None = pd.DataFrame([*of_fit, *levels], columns=["column", "level"])
-    else:
-        matched = _alleles(have, at)
+        matched = pd.DataFrame([*of_fit, *levels], columns=["column", "level"])
     return MultiView(
         {view: source},
         sample_ids=part.sample_ids,
@@ -184,14 +178,6 @@ def _match_columns(
         feature_info=None if matched is None else {view: matched},
         present=None if present is None else {view: present},
     )
-
-
-def _unknown_levels(model: SavedModel, part: MultiView) -> list[UnknownLevel]:
-    """Return the levels of one view that did not occur in training, with their samples."""
-    preparation = getattr(model.estimator, "preparation_", None)
-    steps = [] if preparation is None else preparation.steps_
-    encoders = [step for step in steps if isinstance(step, CategoryEncoder)]
-    return [level for encoder in encoders for level in encoder.unknown_levels(part)]
 
 
 def _alleles(have: View, at: np.ndarray) -> pd.DataFrame | None:

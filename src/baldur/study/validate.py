@@ -32,7 +32,7 @@ from baldur.evaluation.validation import recalibrate
 from baldur.exceptions import InputError
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
-from baldur.study.data import no_outcome_note
+from baldur.study.data import has_outcome
 from baldur.study.fit import predictions_of, shift_from_training, shift_in_notes
 from baldur.study.new_samples import read_new_samples
 from baldur.study.results_folder import add_to_log, claim_folder, results_folder
@@ -284,13 +284,8 @@ def _read_cohort(
     named += [("report.subgroups", name) for name in config.report.subgroups]
     for key, name in named:
         check_column(config, key, name, table)
-    known = (table[column] != "").to_numpy()
-    if not known.any():
-        raise config.problem(
-            "outcome.column", f"column {column!r} has no values", "name another column"
-        )
+    known = has_outcome(config, column, table, notes)
     if not known.all():
-        notes.append(no_outcome_note(int((~known).sum()), column))
         data, table = data[np.flatnonzero(known)], table[known]
     cells = table[column]
     if model.outcomes:
