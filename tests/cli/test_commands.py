@@ -350,7 +350,7 @@ def shown(results):
 
 
 def test_the_mean_and_every_outcome_are_shown(several, tmp_path):
-    text = shown(write_results(several, tmp_path))
+    text = shown(write_results(Results(several), tmp_path))
     assert "Mean AUC of Ridge logistic minus that of the others" in text
     assert "label 1: Ridge logistic" in text
     assert shown(Results.read(tmp_path)) == text

@@ -12,6 +12,7 @@ from baldur.baselines import BASELINES, ElasticNetLogisticClassifier
 from baldur.baselines.plain import SideBySideClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
+from baldur.evaluation.results import Results
 from baldur.inference import inner_folds
 from baldur.paper import PaperClassifier
 from baldur.study.results_folder import write_results
@@ -111,7 +112,7 @@ def result(cohort):
 def run(result, tmp_path_factory):
     """The folder of the same comparison."""
     folder = tmp_path_factory.mktemp("run")
-    write_results(result, folder)
+    write_results(Results(result), folder)
     return folder
 
 

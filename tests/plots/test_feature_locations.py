@@ -11,6 +11,7 @@ from pandas.testing import assert_frame_equal
 from baldur import MultiView
 from baldur.baselines import ElasticNetLogisticClassifier
 from baldur.evaluation import nested_cv
+from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.plots import BrainDisplay, ManhattanDisplay
 from baldur.study.results_folder import write_results
@@ -129,7 +130,7 @@ def study(tmp_path_factory):
         warnings.simplefilter("ignore")
         result = nested_cv({"net": ElasticNetLogisticClassifier()}, data, y, outer=3, inner=2)
     folder = tmp_path_factory.mktemp("places")
-    write_results(result, folder)
+    write_results(Results(result), folder)
     return result, folder
 
 

@@ -8,6 +8,7 @@ from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.models import Model
+from baldur.evaluation.results import Results
 from baldur.inference import inner_folds
 from baldur.report import report_folder, report_model
 from baldur.study.results_folder import write_results
@@ -94,7 +95,7 @@ def result(data):
 @pytest.fixture(scope="session")
 def folder(result, tmp_path_factory):
     place = tmp_path_factory.mktemp("results")
-    write_results(result, place)
+    write_results(Results(result), place)
     return place
 
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from baldur.cli import app
 from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.result_files import INDEX, REPORT
+from baldur.evaluation.results import Results
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report import report_folder, report_result
 from baldur.saving import save
@@ -68,14 +69,14 @@ def test_wrong_places_are_refused(model, folder, tmp_path):
 
 def test_memory_and_folder_give_the_same_page(result, tmp_path):
     """A study writes its page from the tables in memory; reading them back changes nothing."""
-    results = write_results(result, tmp_path)
+    results = write_results(Results(result), tmp_path)
     memory = report_result(results, tmp_path / "memory.html").read_bytes()
     assert memory == report_folder(tmp_path, tmp_path / "folder.html").read_bytes()
 
 
 def test_a_page_uses_the_resamples_of_the_results(result, tmp_path, monkeypatch):
     """In memory nothing is drawn anew; from a folder the bands of two figures share one draw."""
-    results, draws, draw = write_results(result, tmp_path), [], Resampled.__init__
+    results, draws, draw = write_results(Results(result), tmp_path), [], Resampled.__init__
 
     def counted(self, *arguments, **options):
         draws.append(arguments)

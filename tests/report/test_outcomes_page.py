@@ -9,7 +9,7 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.evaluation import nested_cv
-from baldur.evaluation.results import outcome_folders
+from baldur.evaluation.results import Results, outcome_folders
 from baldur.exceptions import InputError
 from baldur.report import report_folder
 from baldur.study.results_folder import write_results
@@ -28,7 +28,7 @@ def result(few_resamples):
 
 @pytest.fixture
 def folder(result, tmp_path):
-    write_results(result, tmp_path)
+    write_results(Results(result), tmp_path)
     return tmp_path
 
 

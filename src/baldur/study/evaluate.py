@@ -22,7 +22,13 @@ from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem
 from baldur.study.config import StudyConfig
-from baldur.study.results_folder import add_to_log, claim_folder, results_folder, write_results
+from baldur.study.results_folder import (
+    add_to_log,
+    claim_folder,
+    results_folder,
+    study_text,
+    write_results,
+)
 
 
 def evaluate_study(
@@ -144,12 +150,28 @@ def evaluate_study(
         except InputError as error:
             data.notes.append(f"There is no learning curve: {str(error).rstrip('.')}")
             log(f"note: {data.notes[-1]}")
-    findings = {
-        "findings": [str(finding) for finding in check.findings],
-        "notes_on_data": list(data.notes),
-        "left_out": data.left_out,
-    }
-    results = write_results(result, folder, config, data.subgroups, learned, findings)
+    report = config.report
+    results = Results(
+        result,
+        tables={} if learned is None else {"learning_curve": learned},
+        record={
+            "title": config.title,
+            "outcome": config.outcome.column,
+            "seed": config.seed,
+            "scheme": config.folds.scheme,
+            "inner": config.folds.inner,
+            "scale": config.preparation.scale,
+            "regress_out": config.covariates.regress_out,
+            "prevalence": report.prevalence,
+            "findings": [str(finding) for finding in check.findings],
+            "notes_on_data": list(data.notes),
+            "left_out": data.left_out,
+        },
+        evaluation={"subgroups": data.subgroups, **report.clinical_options()},
+        # Thresholds that are chosen for a sensitivity or specificity differ between view sets.
+        added_value={"thresholds": report.thresholds, "prevalence": report.prevalence},
+    )
+    write_results(results, folder, study_text(config))
     if missing := result.added_value_missing:
         log(f"note: Added value: {missing.rstrip('.')}")
     log(f"finished in {time.monotonic() - started:.1f} s; {reused} jobs were done before")

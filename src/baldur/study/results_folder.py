@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import tomli_w
 
 from baldur.core.atomic_io import PART, make_folder, replace_files, write_atomically, writing
@@ -31,7 +30,6 @@ from baldur.evaluation.result_files import (
 from baldur.evaluation.results import Results, outcome_folders
 
 if TYPE_CHECKING:
-    from baldur.evaluation import NestedResult
     from baldur.study.config import StudyConfig
 
 MARK = ".study.json"
@@ -136,33 +134,8 @@ _ABOUT = {file.name: file.about for file in FILES if file.about} | {
 _FIRST = (REPORT, "table.txt", OUTCOMES, "selection.csv", "views.csv", "predictions.csv")
 
 
-def write_results(
-    result: NestedResult,
-    folder: Path,
-    config: StudyConfig | None = None,
-    subgroups: pd.DataFrame | None = None,
-    learning_curve: pd.DataFrame | None = None,
-    findings: dict[str, Any] | None = None,
-) -> Results:
-    """Write every file of a results folder, in place of those of an earlier run."""
-    evaluation: dict[str, Any] = {"subgroups": subgroups}
-    added_value: dict[str, Any] = {}
-    record = findings or {}
-    study = None
-    if config is not None:
-        report = config.report
-        evaluation |= report.clinical_options()
-        # Thresholds that are chosen for a sensitivity or specificity differ between view sets.
-        added_value = {"thresholds": report.thresholds, "prevalence": report.prevalence}
-        record = {**_description(config), **record}
-        study = _study_text(config)
-    results = Results(
-        result,
-        tables={} if learning_curve is None else {"learning_curve": learning_curve},
-        record=record,
-        evaluation=evaluation,
-        added_value=added_value,
-    )
+def write_results(results: Results, folder: Path, study: str | None = None) -> Results:
+    """Write every file of a results folder, the study file as it was run among them if given."""
     places = outcome_folders(list(results.outcomes))
     remove_outcomes(folder, keep=list(places.values()))
     for name, below in places.items():
@@ -213,27 +186,13 @@ def _index(results: Results, names: set[str]) -> str:
     return "\n".join([heading, "", "Open first:", *first, "", "Then:", *rest]) + "\n"
 
 
-def _study_text(config: StudyConfig) -> str:
+def study_text(config: StudyConfig) -> str:
     """Return the study file as it was run."""
     where = config.folder.resolve()
     head = one_line(
         f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
     )
     return f"{head}\n{tomli_w.dumps(config.as_toml())}"
-
-
-def _description(config: StudyConfig) -> dict[str, Any]:
-    """Return what the study file says about itself, for ``run.json``."""
-    return {
-        "title": config.title,
-        "outcome": config.outcome.column,
-        "seed": config.seed,
-        "scheme": config.folds.scheme,
-        "inner": config.folds.inner,
-        "scale": config.preparation.scale,
-        "regress_out": config.covariates.regress_out,
-        "prevalence": config.report.prevalence,
-    }
 
 
 def remove_outcomes(folder: Path, keep: Sequence[str] = ()) -> None:
