@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ from baldur.core.dataframe_state import Table, dataframe_state
 from baldur.core.state import (
     ByName,
     Choice,
-    Form,
     Names,
     Numbers,
     OrNone,
@@ -21,6 +20,7 @@ from baldur.core.state import (
     Text,
     Texts,
     need,
+    stored,
 )
 from baldur.exceptions import InputError
 from baldur.preparation.covariates import UnknownLevel
@@ -93,10 +93,21 @@ class CategoryEncoder(Step):
     array([ 0.,  1., nan])
     """
 
-    views: str | Sequence[str] | None = None
+    kind = "category encoder"
+
+    views: str | Sequence[str] | None = stored(OrNone(Names(or_text=True)), default=None)
     _: KW_ONLY
-    drop: str | None = "first"
-    unknown: str = "ignore"
+    drop: str | None = stored(Choice(_DROP), default="first")
+    unknown: str = stored(Choice(_UNKNOWN), default="ignore")
+    levels_: dict[str, dict[str, list[str]]] = stored(ByName(ByName(Names())), init=False)
+    reference_: dict[str, dict[str, str]] = stored(ByName(ByName(Text())), init=False)
+    features_: dict[str, np.ndarray] = stored(ByName(Texts("?")), init=False)
+    _columns: dict[str, np.ndarray] = stored(ByName(Numbers("?", "int", low=0)), init=False)
+    _info: dict[str, pd.DataFrame] = stored(
+        ByName(Table({"column": "text", "level": None})), init=False
+    )
+    # Names of all input columns, and the category that each one is a level of, or empty text.
+    _seen: dict[str, np.ndarray] = stored(ByName(Texts("2 ?")), init=False)
 
     def _check_options(self) -> None:
         if self.drop not in _DROP or self.unknown not in _UNKNOWN:
@@ -106,12 +117,8 @@ class CategoryEncoder(Step):
             )
 
     def _fit(self, X: MultiView) -> None:
-        self.levels_: dict[str, dict[str, list[str]]] = {}
-        self.reference_: dict[str, dict[str, str]] = {}
-        self.features_: dict[str, np.ndarray] = {}
-        self._columns: dict[str, np.ndarray] = {}
-        self._info: dict[str, pd.DataFrame] = {}
-        self._seen: dict[str, np.ndarray] = {}  # names of all columns, and the category of each
+        self.levels_, self.reference_, self.features_ = {}, {}, {}
+        self._columns, self._info, self._seen = {}, {}, {}
         for name in chosen_views(X, self.views, "CategoryEncoder"):
             view = X.view(name)
             categories, info = level_columns(view), view.feature_info
@@ -267,20 +274,6 @@ class CategoryEncoder(Step):
             category, level = map(str, self._info[view.name].iloc[j])
             cells[:, j] = level_cells(view, category, level)
         return cells
-
-    kind = "category encoder"
-    stored_fields: ClassVar[dict[str, Form]] = {
-        "views": OrNone(Names(or_text=True)),
-        "drop": Choice(_DROP),
-        "unknown": Choice(_UNKNOWN),
-        "levels_": ByName(ByName(Names())),
-        "reference_": ByName(ByName(Text())),
-        "features_": ByName(Texts("?")),
-        "_columns": ByName(Numbers("?", "int", low=0)),
-        "_info": ByName(Table({"column": "text", "level": None})),
-        # Names of all input columns, and the category that each one is a level of, or empty text.
-        "_seen": ByName(Texts("2 ?")),
-    }
 
     def state_values(self) -> dict[str, Any]:
         """Return the tables of names in the form they are stored in."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from baldur.core.parameters import is_one_of
-from baldur.core.state import ByView, Each, Form, Object, OrNone, Sizes, Texts, Widths, need
+from baldur.core.state import ByView, Each, Object, OrNone, Sizes, Texts, Widths, need, stored
 from baldur.exceptions import InputError
 from baldur.preparation.categories import CategoryEncoder, level_columns
 from baldur.preparation.column_statistics import SCALES
@@ -158,6 +158,8 @@ class Preparation(BaseEstimator):
     True
     """
 
+    kind = "preparation"
+
     scale: str | None = None
     impute: str = "mean"
     _: KW_ONLY
@@ -166,6 +168,11 @@ class Preparation(BaseEstimator):
     all_missing: str = "zero"
     dtype: str = "auto"
     max_bytes: int = DEFAULT_BLOCK_BYTES
+    n_features_: dict[str, int] = stored(Widths(), init=False)
+    steps_: list[Step] = stored(Each(Object(*STEPS.values())), init=False)
+    scaling_: Scaling = stored(Object(Scaling), init=False)
+    # Where the steps changed nothing, the scaling has the same names, and stores them.
+    _names: dict[str, np.ndarray | None] = stored(ByView(OrNone(Texts("D")), some=True), init=False)
 
     # -- fitting and applying --------------------------------------------------------------
 
@@ -217,7 +224,7 @@ class Preparation(BaseEstimator):
             weight = None
         self.n_features_ = dict(mv.n_features)
         self._names = {name: mv.view(name).names for name in mv.view_names}
-        self.steps_: list[Step] = []
+        self.steps_ = []
         left = mv
         for step in self._steps_for(mv):
             fitted = step.fit(left)
@@ -537,15 +544,6 @@ class Preparation(BaseEstimator):
         return found[0] if found else None
 
     # -- state -----------------------------------------------------------------------------
-
-    kind = "preparation"
-    stored_fields: ClassVar[dict[str, Form]] = {
-        "n_features_": Widths(),
-        "steps_": Each(Object(*STEPS.values())),
-        "scaling_": Object(Scaling),
-        # Where the steps changed nothing, the scaling has the same names, and stores them.
-        "_names": ByView(OrNone(Texts("D")), some=True),
-    }
 
     def state_values(self) -> dict[str, Any]:
         """Return the names of columns that the scaling does not have."""

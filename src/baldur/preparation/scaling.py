@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from baldur.core.state import (
     Texts,
     Widths,
     need,
+    stored,
 )
 from baldur.exceptions import InputError, InputWarning
 from baldur.preparation.column_statistics import (
@@ -86,6 +87,15 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 _REGRESSING = "Preparation(regress_out=...)"
 
 
+ByColumn: TypeAlias = dict[str, np.ndarray]
+"""An array over the columns of each view."""
+
+
+def _by_view(form: Form) -> Any:
+    """Return the field of what is learned of each view, stored in this form."""
+    return stored(form, init=False, default_factory=dict)
+
+
 @dataclass(eq=False, repr=False)
 class Scaling:
     """Scale every column with training statistics, fill missing cells, regress covariates out.
@@ -93,12 +103,33 @@ class Scaling:
     Shapes: covariate_effect_ (1 + q, n_features).
     """
 
-    scale: str = "clipped"
-    impute: str = "mean"
-    all_missing: str = "zero"
-    dtype: str = "auto"
-    max_bytes: int = DEFAULT_BLOCK_BYTES
+    kind = "scaling"
+
+    scale: str = stored(Choice(OPTIONS["scale"]), default="clipped")
+    impute: str = stored(Choice(OPTIONS["impute"]), default="mean")
+    all_missing: str = stored(Choice(OPTIONS["all_missing"]), default="zero")
+    dtype: str = stored(Choice(OPTIONS["dtype"]), default="auto")
+    max_bytes: int = stored(Integer(1), default=DEFAULT_BLOCK_BYTES)
     regress_out: Sequence[str] = ()
+    n_samples_: int = stored(Integer(1), init=False)
+    covariates_: Covariates | None = stored(OrNone(Object(Covariates)), init=False, default=None)
+    n_features_: dict[str, int] = stored(Widths(), init=False)
+    mean_: ByColumn = _by_view(ByView(Numbers("D", largest=np.inf)))
+    scale_: ByColumn = _by_view(ByView(Numbers("D", largest=np.inf, above=0.0)))
+    # Of views with limits, missing where a column had no training value.
+    lower_: ByColumn = _by_view(ByView(Numbers("D", finite=False, largest=np.inf), some=True))
+    upper_: ByColumn = _by_view(ByView(Numbers("D", finite=False, largest=np.inf), some=True))
+    minimum_: ByColumn = _by_view(ByView(Numbers("D", "number", finite=False, largest=np.inf)))
+    maximum_: ByColumn = _by_view(ByView(Numbers("D", "number", finite=False, largest=np.inf)))
+    constant_: ByColumn = _by_view(ByView(Flags("D")))
+    # Of views whose covariates are regressed out.
+    covariate_effect_: ByColumn = _by_view(ByView(Numbers("p D", largest=np.inf), some=True))
+    alleles_: ByColumn = _by_view(ByView(Texts("2 D"), some=True))
+    groups_: ByColumn = _by_view(ByView(Numbers("D", "int"), some=True))
+    needed_: ByColumn | None = stored(OrNone(ByView(Flags("D"))), init=False, default=None)
+    _names: dict[str, np.ndarray | None] = _by_view(ByView(OrNone(Texts("D"))))
+    _scores: dict[str, NormalScores | None] = _by_view(ByView(OrNone(Object(NormalScores))))
+    _spread: ByColumn = _by_view(ByView(Numbers("D", largest=np.inf, above=0.0), some=True))
 
     def __post_init__(self) -> None:
         for option, values in OPTIONS.items():
@@ -109,22 +140,6 @@ class Scaling:
 
         Shapes: weight (n_samples,).
         """
-        self.covariates_: Covariates | None = None
-        self.needed_: dict[str, np.ndarray] | None = None
-        # Of each view: names that were given, statistics of its columns, normal scores if any
-        # column is ranked, and the effect and the spread that covariates leave if there are any.
-        self._names: dict[str, np.ndarray | None] = {}
-        self.mean_: dict[str, np.ndarray] = {}
-        self.scale_: dict[str, np.ndarray] = {}
-        self.lower_: dict[str, np.ndarray] = {}
-        self.upper_: dict[str, np.ndarray] = {}
-        self.minimum_: dict[str, np.ndarray] = {}
-        self.maximum_: dict[str, np.ndarray] = {}
-        self.constant_: dict[str, np.ndarray] = {}
-        self._scores: dict[str, NormalScores | None] = {}
-        self.alleles_: dict[str, np.ndarray] = {}
-        self.covariate_effect_: dict[str, np.ndarray] = {}
-        self._spread: dict[str, np.ndarray] = {}
         self.n_samples_ = len(mv)
         self.n_features_ = dict(mv.n_features)
         self.groups_ = mv.feature_groups
@@ -266,30 +281,6 @@ class Scaling:
                 )
 
     # -- state -----------------------------------------------------------------------------
-
-    kind = "scaling"
-    stored_fields: ClassVar[dict[str, Form]] = {
-        **{option: Choice(legal) for option, legal in OPTIONS.items()},
-        "max_bytes": Integer(1),
-        "n_samples_": Integer(1),
-        "covariates_": OrNone(Object(Covariates)),
-        "n_features_": Widths(),
-        "mean_": ByView(Numbers("D", largest=np.inf)),
-        "scale_": ByView(Numbers("D", largest=np.inf, above=0.0)),
-        # Of views with limits, missing where a column had no training value.
-        "lower_": ByView(Numbers("D", finite=False, largest=np.inf), some=True),
-        "upper_": ByView(Numbers("D", finite=False, largest=np.inf), some=True),
-        "minimum_": ByView(Numbers("D", "number", finite=False, largest=np.inf)),
-        "maximum_": ByView(Numbers("D", "number", finite=False, largest=np.inf)),
-        "constant_": ByView(Flags("D")),
-        "covariate_effect_": ByView(Numbers("p D", largest=np.inf), some=True),
-        "alleles_": ByView(Texts("2 D"), some=True),
-        "groups_": ByView(Numbers("D", "int"), some=True),
-        "needed_": OrNone(ByView(Flags("D"))),
-        "_names": ByView(OrNone(Texts("D"))),
-        "_scores": ByView(OrNone(Object(NormalScores))),
-        "_spread": ByView(Numbers("D", largest=np.inf, above=0.0), some=True),
-    }
 
     def state_values(self) -> dict[str, Any]:
         """Return the limits of the views that have any."""

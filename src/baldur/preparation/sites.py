@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from baldur.core.parameters import Constraint, check, one_of
 from baldur.core.state import (
     ByName,
     Choice,
-    Form,
     Integer,
     Names,
     Number,
@@ -25,6 +24,7 @@ from baldur.core.state import (
     Sizes,
     Text,
     need,
+    stored,
 )
 from baldur.exceptions import InputError
 from baldur.preparation.covariates import Covariates, level_texts, sample_column
@@ -133,17 +133,28 @@ class SiteHarmoniser(Step):
     (60, 20)
     """
 
-    by: str = "site"
-    views: Sequence[str] | None = None
-    _: KW_ONLY
-    keep: Sequence[str] = ()
-    new_sites: str = "pooled"
-    estimates: str = "shrunk"
-    clip: float | None = 3.0
-    min_rows: int = 5
-    max_bytes: int = DEFAULT_BLOCK_BYTES
-
+    kind = "site harmoniser"
     changes_cells = True
+
+    by: str = stored(Text(), default="site")
+    views: Sequence[str] | None = stored(OrNone(Names()), default=None)
+    _: KW_ONLY
+    keep: Sequence[str] = stored(Names(), default=())
+    new_sites: str = stored(Choice(NEW_SITES), default="pooled")
+    estimates: str = stored(Choice(ESTIMATES), default="shrunk")
+    clip: float | None = stored(OrNone(Number(above=0.0)), default=3.0)
+    min_rows: int = stored(Integer(2), default=5)
+    max_bytes: int = stored(Integer(1), default=DEFAULT_BLOCK_BYTES)
+    sites_: list[str] = stored(Names(), init=False)
+    small_sites_: list[str] = stored(Names(), init=False)
+    covariates_: Covariates = stored(Object(Covariates), init=False)
+    report_: pd.DataFrame = stored(Table(dict.fromkeys(COLUMNS)), init=False)
+    view_names_: list[str] = stored(Names(), init=False)
+    pooled_: dict[str, Pooled] = stored(ByName(Object(Pooled)), init=False)
+    shift_: dict[str, np.ndarray] = stored(ByName(Numbers("S d", largest=np.inf)), init=False)
+    factor_: dict[str, np.ndarray] = stored(
+        ByName(Numbers("S d", largest=np.inf, above=0.0)), init=False
+    )
 
     @property
     def sample_columns(self) -> list[str]:
@@ -169,9 +180,7 @@ class SiteHarmoniser(Step):
         member[np.arange(len(inside)), place[inside]] = 1.0
         kept = self._kept_covariates(X)[inside]
         _warn_if_inseparable(member, kept)
-        self.pooled_: dict[str, Pooled] = {}
-        self.shift_: dict[str, np.ndarray] = {}
-        self.factor_: dict[str, np.ndarray] = {}
+        self.pooled_, self.shift_, self.factor_ = {}, {}, {}
         train = X[inside]
         rows = [self._fit_view(train.view(name), member, kept) for name in self.view_names_]
         self.report_ = pd.DataFrame(rows, columns=COLUMNS)
@@ -307,26 +316,6 @@ class SiteHarmoniser(Step):
     def input_widths(self) -> dict[str, int]:
         """Number of columns that each harmonised view had in `fit`."""
         return {name: len(pooled.level) for name, pooled in self.pooled_.items()}
-
-    kind = "site harmoniser"
-    stored_fields: ClassVar[dict[str, Form]] = {
-        "by": Text(),
-        "views": OrNone(Names()),
-        "keep": Names(),
-        "new_sites": Choice(NEW_SITES),
-        "estimates": Choice(ESTIMATES),
-        "clip": OrNone(Number(above=0.0)),
-        "min_rows": Integer(2),
-        "max_bytes": Integer(1),
-        "sites_": Names(),
-        "small_sites_": Names(),
-        "covariates_": Object(Covariates),
-        "report_": Table(dict.fromkeys(COLUMNS)),
-        "view_names_": Names(),
-        "pooled_": ByName(Object(Pooled)),
-        "shift_": ByName(Numbers("S d", largest=np.inf)),
-        "factor_": ByName(Numbers("S d", largest=np.inf, above=0.0)),
-    }
 
     def state_values(self) -> dict[str, Any]:
         """Return the covariates as a list, however they were passed, and the report as columns."""

@@ -23,7 +23,6 @@ from baldur.core.state import (
     Boolean,
     ByName,
     Flags,
-    Form,
     Integer,
     Names,
     Number,
@@ -31,6 +30,7 @@ from baldur.core.state import (
     Sizes,
     Texts,
     need,
+    stored,
 )
 from baldur.exceptions import InputError
 from baldur.preparation.column_statistics import column_statistics
@@ -66,8 +66,7 @@ class Step(TransformerMixin, BaseEstimator):
     """
 
     changes_cells: ClassVar[bool] = False
-    kind: ClassVar[str]  # The kind of the step, and what is stored of it, see `baldur.core.state`
-    stored_fields: ClassVar[dict[str, Form]]
+    kind: ClassVar[str]  # In model folders, see `baldur.core.state`
 
     @property
     def columns_(self) -> dict[str, np.ndarray]:
@@ -224,13 +223,17 @@ class VariantFilter(_ColumnFilter):
     ['snps_1']
     """
 
-    views: str | Sequence[str] | None = None
-    _: KW_ONLY
-    min_maf: float = 0.0
-    max_missing: float = 1.0
-    drop_monomorphic: bool = True
-
+    kind = "variant filter"
     what = "variants"
+
+    views: str | Sequence[str] | None = stored(OrNone(Names(or_text=True)), default=None)
+    _: KW_ONLY
+    min_maf: float = stored(Number(low=0.0, high=0.5), default=0.0)
+    max_missing: float = stored(Number(low=0.0, high=1.0), default=1.0)
+    drop_monomorphic: bool = stored(Boolean(), default=True)
+    kept_: dict[str, np.ndarray] = stored(ByName(Flags("?")), init=False)
+    dropped_: dict[str, dict[str, int]] = stored(ByName(ByName(Integer())), init=False)
+    _names: dict[str, np.ndarray] = stored(ByName(Texts("?")), init=False)
 
     def _check_options(self) -> None:
         if not 0 <= self.min_maf <= 0.5 or not 0 <= self.max_missing <= 1:
@@ -240,7 +243,7 @@ class VariantFilter(_ColumnFilter):
             )
 
     def _fit(self, X: MultiView) -> None:
-        self.dropped_: dict[str, dict[str, int]] = {}
+        self.dropped_ = {}
         super()._fit(X)
         self._names = {name: X.view(name).names_of(at) for name, at in self.columns_.items()}
 
@@ -274,17 +277,6 @@ class VariantFilter(_ColumnFilter):
                     "names differ. Read both sets from files with the same list of variants."
                 )
         return left
-
-    kind = "variant filter"
-    stored_fields: ClassVar[dict[str, Form]] = {
-        "views": OrNone(Names(or_text=True)),
-        "min_maf": Number(low=0.0, high=0.5),
-        "max_missing": Number(low=0.0, high=1.0),
-        "drop_monomorphic": Boolean(),
-        "kept_": ByName(Flags("?")),
-        "dropped_": ByName(ByName(Integer())),
-        "_names": ByName(Texts("?")),
-    }
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse parts that are not of the same views and variants."""
@@ -327,12 +319,14 @@ class VoxelMask(_ColumnFilter):
     {'images': 9}
     """
 
-    views: str | Sequence[str] | None = None
-    _: KW_ONLY
-    threshold: float = 0.1
-    coverage: float = 0.5
-
+    kind = "voxel mask"
     what = "voxels"
+
+    views: str | Sequence[str] | None = stored(OrNone(Names(or_text=True)), default=None)
+    _: KW_ONLY
+    threshold: float = stored(Number(), default=0.1)
+    coverage: float = stored(Number(), default=0.5)
+    kept_: dict[str, np.ndarray] = stored(ByName(Flags("?")), init=False)
 
     def _check_options(self) -> None:
         if not 0 <= self.threshold < 1 or not 0 <= self.coverage <= 1:
@@ -360,14 +354,6 @@ class VoxelMask(_ColumnFilter):
                 "image to read_nifti instead."
             )
         return np.asarray(kept)
-
-    kind = "voxel mask"
-    stored_fields: ClassVar[dict[str, Form]] = {
-        "views": OrNone(Names(or_text=True)),
-        "threshold": Number(),
-        "coverage": Number(),
-        "kept_": ByName(Flags("?")),
-    }
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse options outside of their range."""
