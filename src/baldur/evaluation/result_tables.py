@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.types import Array
-from baldur.evaluation.clinical.held_out import PLATT, Resampled, long_table
+from baldur.evaluation.clinical.held_out import PLATT, Resampled, long_table, metric_statistic
 from baldur.evaluation.selected_features import (
     CORRELATION_COLUMNS,
     concatenated,
@@ -141,32 +141,32 @@ def few_features_frame(
     classes: Sequence[str],
 ) -> pd.DataFrame:
     """Return the figures of every limit: model, limit, metric, estimate, low, high, ..."""
-    parts: list[dict[str, Any]] = []
+    tables = []
     for model, folds in _with_submodels(fits):
-        counts = {AS_SELECTED: [sum(len(s.index) for s in f.selected.values()) for f in folds]}
+        sizes = {AS_SELECTED: [sum(len(s.index) for s in f.selected.values()) for f in folds]}
         rows: dict[str, Sequence[OuterFit]] = {}
         for number in _limits(folds):
             few = [(f, f.few[number]) for f in folds]
-            counts[str(number)] = [len(submodel["columns"]) for _, submodel in few]
+            sizes[str(number)] = [len(submodel["columns"]) for _, submodel in few]
             rows[str(number)] = [
                 replace(f, label=submodel["label"], proba=submodel.get("proba"), margin=None)
                 for f, submodel in few
             ]
         sample = Resampled(predictions({**rows, AS_SELECTED: folds}), list(classes))
-        for limit in sample.models:
-            size: list[int] = counts[limit]
-            about: dict[str, Any] = {
-                "model": model, "limit": limit, "features_mean": float(np.mean(size)),
-                "features_min": float(min(size)), "features_max": float(max(size)),
+        statistics = []
+        for limit, held in sample.models.items():
+            size = np.array(sizes[limit], dtype=float)
+            about = {
+                "model": model, "limit": limit, "features_mean": size.mean(),
+                "features_min": size.min(), "features_max": size.max(),
             }  # fmt: skip
             for metric in ("auc", "log_loss") if classes else ("r2", "rmse"):
-                draws = sample.metric(limit, metric)
-                gap = draws.minus(sample.metric(AS_SELECTED, metric))
-                row = {**about, "metric": metric, "chance": _chance(metric, sample)}
-                row |= draws.columns("estimate", "low", "high")
-                row |= gap.columns("difference", "difference_low", "difference_high")
-                parts.append(row)
-    return long_table(parts, FIGURES)
+                names = {**about, "metric": metric, "chance": _chance(metric, sample)}
+                statistic = metric_statistic(metric, held, **names)
+                reference = replace(statistic, held=sample.models[AS_SELECTED])
+                statistics.append(replace(statistic, reference=reference))
+        tables.append(sample.rows(statistics, FIGURES))
+    return long_table(tables, FIGURES)
 
 
 def _with_submodels(

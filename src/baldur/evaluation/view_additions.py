@@ -33,7 +33,7 @@ from baldur.evaluation.clinical.held_out import (
     metric_statistic,
 )
 from baldur.evaluation.metric_table import corrected_t_test, holm
-from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.metrics import METRICS, Predicted
 from baldur.evaluation.selected_features import view_shares
 from baldur.exceptions import InputError
 from baldur.views.validate import some
@@ -374,6 +374,11 @@ COLUMNS = [
     "value", "value_low", "value_high", "reference_value", "difference", "low", "high",
     "standard_error", "detectable", "p", "p_holm", "outcome", "note",
 ]  # fmt: skip
+_DRAWN = {
+    "value": "estimate", "value_low": "low", "value_high": "high", "low": "difference_low",
+    "high": "difference_high",
+}  # fmt: skip
+"""Columns that have another name in `Resampled.rows`."""
 RECLASSIFICATION_COLUMNS = [
     "question", "view", "model", "reference", "threshold", "class", "people", "up", "down",
     "unchanged", "net", "low", "high",
@@ -417,12 +422,12 @@ def compare_view_sets(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the paired differences of all metrics, and who moves across the thresholds."""
     points = _thresholds(sample, thresholds, prevalence)
-    rows: list[dict[str, Any]] = []
+    tables: list[pd.DataFrame] = []
     moved: list[dict[str, Any]] = []
     for names, people in comparisons:
-        rows += _difference_rows(sample, names, people, points, prevalence, fold_test)
+        tables.append(_differences(sample, names, people, points, prevalence, fold_test))
         moved += _reclassification_rows(sample, names, people, points, prevalence)
-    table = long_table(rows, COLUMNS)
+    table = long_table(tables, COLUMNS)
     for _, part in table.groupby(["metric", "threshold"], dropna=False):
         table.loc[part.index, "p_holm"] = holm(part["p"].to_numpy(dtype=float))
     return table, pd.DataFrame(moved, columns=RECLASSIFICATION_COLUMNS)
@@ -447,53 +452,47 @@ def _statistics(
     """Yield the metrics of a view set on some people, and its net benefit at the thresholds."""
     part = held.where(people)
     for metric in _BY_TASK[bool(held.classes)]:
-        yield metric_statistic(metric, part, metric=metric, threshold=np.nan)
+        yield metric_statistic(metric, part, metric=metric, note=held.mark)
     if not usable(held):
-        names = {"metric": NET_BENEFIT, "threshold": thresholds}
+        names = {"metric": NET_BENEFIT, "threshold": thresholds, "note": ""}
         yield Statistic(part, benefit_of(held, thresholds, prevalence), names)
 
 
-def _difference_rows(
+def _differences(
     sample: Resampled,
     names: Mapping[str, str],
     people: np.ndarray,
     thresholds: np.ndarray,
     prevalence: float | None,
     fold_test: FoldTest | None,
-) -> Iterator[dict[str, Any]]:
-    """Yield one row for each metric of a comparison, and one for each threshold."""
+) -> pd.DataFrame:
+    """Return one row for each metric of a comparison, and one for each threshold."""
     held, without = sample.models[names["model"]], sample.models.get(names["reference"])
     part = held.where(people)
-    start: dict[str, Any] = {
-        **dict.fromkeys(COLUMNS, np.nan), **names, "people": int(part.members.sum()),
-        "of_people": len(held.people), "units": part.n_units, "outcome": "", "note": "",
-    }  # fmt: skip
-    both = (
-        _statistics(one, people, thresholds, prevalence)
-        for one in (held, held if without is None else without)
-    )
-    for statistic, reference in zip(*both, strict=False):
-        metric, draws = statistic.names["metric"], sample.draw(statistic)
-        row = {**start, **statistic.names, **draws.columns("value", "value_low", "value_high")}
-        if without is not None:
-            other = sample.draw(reference)
-            gap = draws.minus(other)
-            row |= gap.columns("difference", "low", "high")
-            error = np.atleast_1d(gap.error())
-            row |= {"reference_value": np.atleast_1d(other.estimate), "standard_error": error}
-            greater = metric == NET_BENEFIT or METRICS[metric].greater_is_better
-            ends = zip(row["difference"], row["low"], row["high"], strict=True)
-            row["outcome"] = np.array([outcome_of(*e, greater) for e in ends], dtype=object)
-            unknown = row["outcome"] == UNKNOWN
-            row["note"] = np.where(unknown, "not defined for these people", "").astype(object)
-            if metric != NET_BENEFIT and fold_test is not None:
-                row["p"] = fold_test(names["model"], names["reference"], metric, people)
-            if metric == main_metric(bool(held.classes)):
-                figures = float(other.estimate), float(gap.error())
-                row["detectable"] = _detectable(sample, part, without, *figures)
-        if metric != NET_BENEFIT and row["note"] == "":
-            row["note"] = held.mark
-        yield row
+    statistics = list(_statistics(held, people, thresholds, prevalence))
+    if without is not None:
+        references = _statistics(without, people, thresholds, prevalence)
+        pairs = zip(statistics, references, strict=False)
+        statistics = [replace(statistic, reference=other) for statistic, other in pairs]
+    table = sample.rows(statistics, [_DRAWN.get(c, c) for c in COLUMNS]).set_axis(COLUMNS, axis=1)
+    size = {"people": int(part.members.sum()), "units": part.n_units}
+    table = table.assign(**names, **size, of_people=len(held.people), outcome="")
+    if without is None:
+        return table
+    main = main_metric(bool(held.classes))
+    for i, row in enumerate(table.to_dict("records")):
+        metric = row["metric"]
+        greater = metric == NET_BENEFIT or METRICS[metric].greater_is_better
+        outcome = outcome_of(row["difference"], row["low"], row["high"], greater)
+        table.loc[i, "outcome"] = outcome
+        if outcome == UNKNOWN:
+            table.loc[i, "note"] = "not defined for these people"
+        if fold_test is not None and metric != NET_BENEFIT:
+            table.loc[i, "p"] = fold_test(names["model"], names["reference"], metric, people)
+        if metric == main:
+            figures = row["reference_value"], row["standard_error"]
+            table.loc[i, "detectable"] = _detectable(sample, part, without, *figures)
+    return table
 
 
 def _reclassification_rows(
@@ -511,8 +510,7 @@ def _reclassification_rows(
         moves = _moves(held, without, threshold, prevalence)
         for side, name in enumerate(held.classes):
             chosen = people & (held.truth == side)
-            units = len(np.unique(held.units[chosen]))
-            draws = sample.boot.run(partial(_moved_shares, moves, chosen), max(units, 1))
+            draws = sample.draw(Statistic(moves.where(chosen), _moved_shares))
             up_and_down = [draws.map(itemgetter((..., j))) for j in (0, 1)]
             # Up is the right side for cases, down for controls.
             net = up_and_down[1 - side].minus(up_and_down[side])
@@ -531,23 +529,19 @@ def _moves(
     without: HeldOutPredictions,
     threshold: float,
     prevalence: float | None,
-) -> list[np.ndarray]:
-    """Return for each repeat 1, -1 or 0 for people who move up, down or not; NaN if not there."""
-    moves = []
+) -> HeldOutPredictions:
+    """Return predictions with the labels 1, -1 and 0 for people who move up, down and not."""
+    repeats = []
     for (rows, p), (rows_without, q) in zip(held.repeats, without.repeats, strict=True):
-        positive = np.full((2, len(held.people)), np.nan)
-        positive[0, rows] = shifted(held, p, prevalence, True) >= threshold
-        positive[1, rows_without] = shifted(without, q, prevalence, True) >= threshold
-        moves.append(positive[0] - positive[1])
-    return moves
+        before = np.full(len(held.people), np.nan)
+        before[rows_without] = shifted(without, q, prevalence, True) >= threshold
+        after = shifted(held, p, prevalence, True) >= threshold
+        repeats.append((rows, replace(p, label=after - before[rows])))
+    return replace(held, repeats=repeats)
 
 
-def _moved_shares(moves: list[np.ndarray], chosen: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the shares of the chosen people who move up and down, averaged over repeats."""
-    parts = []
-    for move in moves:
-        at = chosen & ~np.isnan(move)
-        sides = np.column_stack([move[at] > 0, move[at] < 0]).astype(float)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            parts.append(weights[:, at] @ sides / weights[:, at].sum(axis=1, keepdims=True))
-    return np.asarray(np.mean(parts, axis=0))
+def _moved_shares(p: Predicted, weights: np.ndarray) -> np.ndarray:
+    """Return the shares of people who move up and down."""
+    sides = np.column_stack([p.label > 0, p.label < 0]).astype(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(weights @ sides / weights.sum(axis=1, keepdims=True))

@@ -55,21 +55,13 @@ class Draws:
     def minus(self, other: Draws) -> Draws:
         """Return the difference of two statistics over the same resamples."""
         with np.errstate(invalid="ignore"):
-            return Draws(
-                self.estimate - other.estimate,
-                self.resampled - other.resampled,
-                self.units,
-                self.level,
-            )
+            estimate = self.estimate - other.estimate
+            return Draws(estimate, self.resampled - other.resampled, self.units, self.level)
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Draws:
         """Return the statistic with a function applied to it and to its resamples."""
-        return Draws(
-            np.asarray(function(self.estimate)),
-            np.asarray(function(self.resampled)),
-            self.units,
-            self.level,
-        )
+        estimate, resampled = (np.asarray(function(v)) for v in (self.estimate, self.resampled))
+        return Draws(estimate, resampled, self.units, self.level)
 
     def error(self) -> np.ndarray:
         """Return the standard error; infinite where resamples diverge, NaN where too few count."""

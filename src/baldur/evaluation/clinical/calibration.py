@@ -182,10 +182,9 @@ def calibration_measures(
 
 def _measures(held: HeldOutPredictions) -> Iterator[Rows]:
     for name, target in held.targets:
-        names = {"class": name, "note": held.mark}
-        known = {**names, "low": np.nan, "high": np.nan}
+        names = {"model": held.model, "class": name, "note": held.mark}
         if held.classes and not held.has_proba:
-            yield {**known, "measure": "slope", "estimate": [np.nan], "note": NO_PROBABILITIES}
+            yield {**names, "measure": ["slope"], "note": NO_PROBABILITIES}
             continue
         yield from calibration_statistics(held, target, **names)
         if target is None:
@@ -198,7 +197,7 @@ def _measures(held: HeldOutPredictions) -> Iterator[Rows]:
         yield Statistic(held, brier, {"measure": "brier", **names}, "logit")
         # Resampling inflates what isotonic regression gains, so the parts have no intervals.
         parts = pd.DataFrame([brier_parts(*pairs(p, target)) for _, p in held.repeats]).mean()
-        yield {**known, "measure": list(parts.index), "estimate": parts.to_numpy()}
+        yield {**names, "measure": list(parts.index), "estimate": parts.to_numpy()}
 
 
 def calibration_curves(
@@ -256,8 +255,9 @@ def calibration_curves(
             scale = "identity" if target is None else "logit"
             yield Statistic(held, curve, {"class": name, "predicted": grid}, scale, near)
 
-    columns = ["model", "class", "predicted", "observed", "low", "high"]
-    return resample(predictions, **bootstrap).table(statistics, columns, "observed")
+    columns = ["model", "class", "predicted", "estimate", "low", "high"]
+    table = resample(predictions, **bootstrap).table(statistics, columns)
+    return table.rename(columns={"estimate": "observed"})
 
 
 def pairs(p: Predicted, target: int | None) -> tuple[np.ndarray, np.ndarray]:

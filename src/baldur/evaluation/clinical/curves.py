@@ -117,8 +117,9 @@ def roc_curves(
     """
     heights = {"sensitivity": partial(sensitivity_at, GRID)}
     statistics = partial(_rank_statistics, heights, false_positive_rate=GRID)
-    columns = ["model", "class", "false_positive_rate", "sensitivity", "low", "high"]
-    return resample(predictions, **bootstrap).table(statistics, columns, "sensitivity")
+    columns = ["model", "class", "false_positive_rate", "estimate", "low", "high"]
+    table = resample(predictions, **bootstrap).table(statistics, columns)
+    return table.rename(columns={"estimate": "sensitivity"})
 
 
 def precision_recall_curves(
@@ -130,8 +131,9 @@ def precision_recall_curves(
     """
     heights = {"precision": partial(precision_at, GRID)}
     statistics = partial(_rank_statistics, heights, sensitivity=GRID)
-    columns = ["model", "class", "sensitivity", "precision", "low", "high", "prevalence"]
-    return resample(predictions, **bootstrap).table(statistics, columns, "precision")
+    columns = ["model", "class", "sensitivity", "estimate", "low", "high", "prevalence"]
+    table = resample(predictions, **bootstrap).table(statistics, columns)
+    return table.rename(columns={"estimate": "precision"})
 
 
 def curve_areas(

@@ -174,7 +174,6 @@ def decision_curves(
     points = check_thresholds(thresholds)
     check_prevalence(prevalence)
     models = [model for model, held in sample.models.items() if not usable(held)]
-    unknown = dict.fromkeys((*_GAIN, "test_tradeoff"), np.nan)
 
     def treat_everyone(p: Predicted, weights: np.ndarray) -> np.ndarray:
         proba = np.ones(len(p.truth))
@@ -189,15 +188,14 @@ def decision_curves(
             for name, default in (
                 (TREAT_ALL, treat_all), (TREAT_NONE, treat_all.map(np.zeros_like)),
             ):  # fmt: skip
-                columns = default.columns(*_BENEFIT)
-                yield {"threshold": points, **columns, **unknown, "model": name}
+                yield {"model": name, "threshold": points, **default.columns(*_BENEFIT)}
         gain = draws.minus(treat_all.map(lambda x: np.maximum(x, 0.0)))
         with np.errstate(divide="ignore"):
             tests = np.where(gain.estimate > 0, 1.0 / gain.estimate, np.nan)
         columns = {**draws.columns(*_BENEFIT), **gain.columns(*_GAIN), "test_tradeoff": tests}
-        yield {"threshold": points, **columns}
+        yield {"model": held.model, "threshold": points, **columns}
 
-    return sample.table(rows, ["model", "threshold", *_BENEFIT, *unknown])
+    return sample.table(rows, ["model", "threshold", *_BENEFIT, *_GAIN, "test_tradeoff"])
 
 
 def benefit_of(
@@ -309,8 +307,11 @@ def threshold_measures(
             measures = _measures(*rates, sample.boot.level, share, variance)
             estimate, low, high = map(list, zip(*measures.values(), strict=True))
             note = "; ".join(filter(None, (note, held.mark)))
-            names = {"threshold": threshold, "rule": rule, "measure": list(measures), "note": note}
-            yield {**names, "estimate": estimate, "low": low, "high": high}
+            yield {
+                "model": held.model, "threshold": threshold, "rule": rule,
+                "measure": list(measures), "estimate": estimate, "low": low, "high": high,
+                "note": note,
+            }  # fmt: skip
 
     columns = ["model", "threshold", "rule", "measure", "estimate", "low", "high", "note"]
     return sample.table(rows, columns)

@@ -220,6 +220,7 @@ class Statistic:
     scale: str = "identity"  # As in `Draws`
     count: float | np.ndarray | None = None
     key: str = ""  # A statistic of all people with a key is drawn only once
+    reference: Statistic | None = None  # The difference from it is given as well
 
 
 Rows = Statistic | Mapping[str, Any]
@@ -293,18 +294,27 @@ class Resampled:
         return draws
 
     def table(
-        self,
-        statistics: Callable[[HeldOutPredictions], Iterable[Rows]],
-        columns: Sequence[str],
-        value: str = "estimate",
+        self, statistics: Callable[[HeldOutPredictions], Iterable[Rows]], columns: Sequence[str]
     ) -> pd.DataFrame:
         """Return a row for each value of the statistics of each model, with its interval."""
+        rows = (r for held in self.models.values() for r in statistics(held))
+        return self.rows(rows, columns)
+
+    def rows(self, statistics: Iterable[Rows], columns: Sequence[str]) -> pd.DataFrame:
+        """Return a row for each value of some statistics, with intervals and differences."""
         parts: list[Mapping[str, Any]] = []
-        for model, held in self.models.items():
-            for rows in statistics(held):
-                if isinstance(rows, Statistic):
-                    rows = {**rows.names, **self.draw(rows).columns(value, "low", "high")}
-                parts.append({"model": model, **rows})
+        for part in statistics:
+            if isinstance(part, Statistic):
+                draws = self.draw(part)
+                values = draws.columns("estimate", "low", "high")
+                if part.reference is not None:
+                    other = self.draw(part.reference)
+                    gap = draws.minus(other)
+                    values |= gap.columns("difference", "difference_low", "difference_high")
+                    values["reference_value"] = np.atleast_1d(other.estimate)
+                    values["standard_error"] = np.atleast_1d(gap.error())
+                part = {"model": part.held.model, **part.names, **values}
+            parts.append(part)
         return long_table(parts, columns)
 
     def once(self, make: Callable[..., pd.DataFrame], **options: Any) -> pd.DataFrame:
@@ -316,11 +326,11 @@ class Resampled:
 
 
 def long_table(parts: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """Join rows, given as values or arrays by column, to a table."""
-    frames = [pd.DataFrame(part) for part in parts]
-    if not frames:
+    """Join rows, given as values or arrays by column, to a table; what a row lacks is missing."""
+    if not parts:
         return pd.DataFrame(columns=list(columns))
-    return pd.concat(frames, ignore_index=True)[list(columns)]
+    frames = [pd.DataFrame(part) for part in parts]
+    return pd.concat(frames, ignore_index=True).reindex(columns=columns)
 
 
 class BootstrapOptions(TypedDict, total=False):

@@ -15,8 +15,8 @@ from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     HeldOutPredictions,
     Resampled,
+    Rows,
     Statistic,
-    long_table,
     metric_statistic,
     resample,
 )
@@ -223,16 +223,15 @@ def subgroup_measures(
     absent = [p for p in people if p not in table.index]
     if absent:
         raise InputError(f"The subgroups have no row for sample {absent[0]!r}; give one for each.")
-    table = table.loc[people]
-    parts: list[dict[str, Any]] = []
-    for column in table:
-        levels = level_names(table[column])
-        for name in sorted(set(levels), key=_order):
-            for model, held in sample.models.items():
-                start = {"model": model, "subgroup": str(column), "level": name}
-                rows = _subgroup_rows(sample, held, levels == name, least)
-                parts += [{**start, **row} for row in rows]
-    return long_table(parts, COLUMNS)
+    levels = {str(column): level_names(values) for column, values in table.loc[people].items()}
+    rows = [
+        row
+        for column, level in levels.items()
+        for name in sorted(set(level), key=_order)
+        for held in sample.models.values()
+        for row in _subgroup(held, level == name, least, subgroup=column, level=name)
+    ]
+    return sample.rows(rows, COLUMNS)
 
 
 def _from_columns(predictions: pd.DataFrame | Resampled, columns: Sequence[str]) -> pd.DataFrame:
@@ -266,40 +265,36 @@ def _order(name: str) -> tuple[bool, bool, str]:
     return name == _MISSING, name.startswith("above "), name
 
 
-def _subgroup_rows(
-    sample: Resampled, held: HeldOutPredictions, chosen: np.ndarray, least: int
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a subgroup: each measure, and its difference from that of the others."""
+def _subgroup(
+    held: HeldOutPredictions, chosen: np.ndarray, least: int, **names: Any
+) -> Iterator[Rows]:
+    """Yield the measures of a subgroup, and their differences from those of the others."""
     inside, outside = held.where(chosen), held.where(~chosen)
-    start: dict[str, Any] = dict.fromkeys(COLUMNS[3:], np.nan)
-    start |= {"people": int(inside.members.sum()), "note": held.mark}
+    names |= {"people": int(inside.members.sum()), "note": held.mark}
     if len(held.classes) == 2:
-        start["cases"] = float(np.sum(inside.truth[inside.members] == 1))
+        names["cases"] = float(np.sum(inside.truth[inside.members] == 1))
     why = _too_small(inside, least)
     if why:
-        yield {**start, "measure": [""], "note": why}
+        yield {"model": held.model, **names, "measure": [""], "note": why}
         return
-    others = None if _too_small(outside, least) else outside
-    if others is None:
-        start["note"] = "; ".join(filter(None, (held.mark, "too few others to compare with")))
-    for statistic in _measures(inside):
-        draws = sample.draw(statistic)
-        rows = {**start, **statistic.names, **draws.columns("estimate", "low", "high")}
-        if others is not None:
-            gap = draws.minus(sample.draw(replace(statistic, held=others)))
-            rows |= gap.columns("difference", "difference_low", "difference_high")
-        yield rows
+    has_others = not _too_small(outside, least)
+    if not has_others:
+        names["note"] = "; ".join(filter(None, (held.mark, "too few others to compare with")))
+    for statistic in _measures(inside, **names):
+        others = replace(statistic, held=outside) if has_others else None
+        yield replace(statistic, reference=others)
 
 
-def _measures(held: HeldOutPredictions) -> Iterable[Statistic]:
+def _measures(held: HeldOutPredictions, **names: Any) -> Iterable[Statistic]:
     """Return the measures of a subgroup: metrics, and calibration where it is one of numbers."""
     metrics = ("auc", "brier") if held.classes else ("r2", "mae")
-    statistics = [metric_statistic(metric, held, measure=metric) for metric in metrics]
+    statistics = [metric_statistic(metric, held, measure=metric, **names) for metric in metrics]
     if held.classes and not held.has_proba:
         return statistics[:1]
     if len(held.classes) > 2:
         return statistics
-    return [*statistics, *calibration_statistics(held, 1 if held.classes else None)]
+    target = 1 if held.classes else None
+    return [*statistics, *calibration_statistics(held, target, **names)]
 
 
 def _too_small(held: HeldOutPredictions, least: int) -> str:
