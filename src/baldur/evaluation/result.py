@@ -50,7 +50,8 @@ from baldur.evaluation.selected_features import (
     weights_frame,
 )
 from baldur.evaluation.splits import Fold
-from baldur.evaluation.view_additions import AddedValue, added_value_of, check_view_sets
+from baldur.evaluation.view_additions import AddedValue
+from baldur.evaluation.view_sets import added_value_of, check_view_sets
 from baldur.exceptions import InputError
 from baldur.preparation.site_effects import COLUMNS
 

@@ -5,12 +5,12 @@ Two view sets are compared on the people who have what was added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,15 +32,8 @@ from baldur.evaluation.clinical.held_out import (
     long_table,
     metric_statistic,
 )
-from baldur.evaluation.metric_table import corrected_t_test, holm
+from baldur.evaluation.metric_table import holm
 from baldur.evaluation.metrics import METRICS, Predicted
-from baldur.evaluation.selected_features import view_shares
-from baldur.exceptions import InputError
-from baldur.views.validate import some
-
-if TYPE_CHECKING:
-    from baldur.evaluation.design import Comparison
-    from baldur.evaluation.jobs import OuterFit
 
 BASELINE, WITH, ALL, ALONE, WITHOUT = "baseline", "with", "all", "alone", "without"
 """Questions about one view set: how well do these views predict? The baseline, the baseline with a
@@ -131,91 +124,28 @@ class AddedValue:
         return self.summary()
 
 
-def added_value_of(
-    comparison: Comparison,
-    fits: Mapping[str, Sequence[OuterFit]],
-    sample: Resampled,
-    baseline: Sequence[str],
-    *,
-    model: str | None = None,
-    thresholds: Sequence[float] | None = None,
-    prevalence: float | None = None,
-) -> AddedValue:
-    """Compute what each view adds, from the rows of a comparison with different views."""
-    from baldur.evaluation.view_sets import check_views
-
-    data = comparison.data
-    base = check_views(baseline, data.view_names, "baseline")
-    possible, missing = check_view_sets(comparison, fits, base, model)
-    if not possible:
-        raise InputError(missing)
-    name, rows, _ = _models_by_views(comparison, fits, model)
-    place = pd.Index(data.sample_ids.astype(str))
-    people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
-    present = {view: data.view(view).present[people] for view in data.view_names}
-    table, reclassification = compare_view_sets(
-        sample,
-        view_comparisons(rows, base, present),
-        thresholds=thresholds,
-        prevalence=prevalence,
-        fold_test=_fold_test(comparison, fits, people),
-    )
-    row = rows.get(tuple(data.view_names))
-    shares = view_shares({} if row is None else {row: fits[row]})
-    mean = shares.groupby("view", sort=False)["variance_share"].mean().reset_index(name="share")
-    return AddedValue(table, reclassification, mean.dropna(), base, name)
-
-
-def check_view_sets(
-    comparison: Comparison,
-    finished: Collection[str],
-    baseline: Sequence[str],
-    model: str | None = None,
-) -> tuple[bool, str]:
-    """Say whether any two view sets of a model can be compared, and what is missing."""
-    name, rows, failed = _models_by_views(comparison, finished, model)
-    nobody = {view: np.zeros(0, dtype=bool) for view in comparison.data.view_names}
-    possible = any(asked["reference"] for asked, _ in view_comparisons(rows, baseline, nobody))
-    why = f"because these models failed: {some(failed)}" if failed else ""
-    if possible:
-        return True, f"Some comparisons of view sets are missing, {why}." if failed else ""
-    nothing = f"There are no two view sets of {name!r} to compare"
-    if failed:
-        return False, f"{nothing}, {why}."
-    return False, f"{nothing}; run nested_cv with baseline_views={list(baseline)}."
-
-
-def _models_by_views(
-    comparison: Comparison, finished: Collection[str], name: str | None
-) -> tuple[str, dict[tuple[str, ...], str], list[str]]:
-    # The models are not needed to read or show tables, and take long to import.
-    from baldur.evaluation.view_sets import models_by_views
-
-    whole = None if name is None else comparison.model(name)
-    return models_by_views(comparison.models, comparison.data, finished, whole)
-
-
-def _fold_test(
-    comparison: Comparison, fits: Mapping[str, Sequence[OuterFit]], people: np.ndarray
-) -> FoldTest:
-    """Return the p-value of the corrected resampled t-test over the folds, on some people."""
-    y, n_classes = comparison.y, comparison.n_classes
-    ratio = float(np.mean([len(f.test) / len(f.train) for f in comparison.folds]))
-
-    def p_value(model: str, reference: str, metric: str, chosen: np.ndarray) -> float:
-        rows = np.zeros(len(y), dtype=bool)
-        rows[people] = chosen
-        value, other = (
-            np.array([f.score(metric, y, n_classes, rows) for f in fits[name]], dtype=float)
-            for name in (model, reference)
-        )
-        difference = value - other
-        return corrected_t_test(difference[~np.isnan(difference)], ratio)[2]
-
-    return p_value
-
-
 # -- which view sets are compared ----------------------------------------------------------------
+
+
+def questions(
+    known: Sequence[str], baseline: Sequence[str]
+) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+    """Return every question as its name, its view, the views compared, and those without it."""
+    base = tuple(v for v in known if v in baseline)
+    others = [v for v in known if v not in baseline]
+    wider = {v: tuple(w for w in known if w in base or w == v) for v in others}
+    fewer = {v: tuple(w for w in known if w != v) for v in known}
+    every = tuple(known)
+    return [
+        (BASELINE, _joined(base), base, ()),
+        *((WITH, v, wider[v], ()) for v in others if len(others) > 1),
+        (ALL, "", every, ()),
+        *((ALONE, v, (v,), ()) for v in known),
+        *((WITHOUT, v, fewer[v], ()) for v in known),
+        *((ADDED, v, wider[v], base) for v in others),
+        (ALL_ADDED, _joined(others), every, base),
+        *((BEYOND, v, every, fewer[v]) for v in known),
+    ]
 
 
 def view_comparisons(
@@ -228,40 +158,22 @@ def view_comparisons(
     Each has question, view, model (the row with it) and reference (the row without it; empty where
     there is nothing to compare with), and a mask of the people.
     """
-    known = tuple(present)
-    base = tuple(v for v in known if v in baseline)
-    others = [v for v in known if v not in baseline]
 
-    def has(views: Sequence[str]) -> np.ndarray:
+    def has(views: Iterable[str]) -> np.ndarray:
         return np.any([present[v] for v in views], axis=0)
 
-    asked: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]] = [
-        (BASELINE, _joined(base), base, ())
-    ]
-    wider = {v: tuple(w for w in known if w in base or w == v) for v in others}
-    asked += [(WITH, v, wider[v], ()) for v in others if len(others) > 1]
-    asked.append((ALL, "", known, ()))
-    asked += [(ALONE, v, (v,), ()) for v in known]
-    asked += [(WITHOUT, v, tuple(w for w in known if w != v), ()) for v in known]
-    asked += [(ADDED, v, wider[v], base) for v in others]
-    asked.append((ALL_ADDED, _joined(others), known, base))
-    asked += [(BEYOND, v, known, tuple(w for w in known if w != v)) for v in known]
-    comparisons = []
-    pairs: set[tuple[str, str]] = set()
-    for question, view, views, without in asked:
+    # A set may answer several questions; with two views comparisons are the same, too.
+    comparisons: dict[tuple[str, str], tuple[dict[str, str], np.ndarray]] = {}
+    for question, view, views, without in questions(tuple(present), baseline):
         if views not in rows or (without and without not in rows):
             continue  # its model failed
         pair = (rows[views], rows[without] if without else "")
-        # A set may answer several questions; with two views comparisons are the same, too.
-        if pair in pairs:
-            continue
-        pairs.add(pair)
+        names = {"question": question, "view": view, "model": pair[0], "reference": pair[1]}
         people = has(views)
         if without:
-            people = has([v for v in views if v not in without]) & has(without)
-        names = {"question": question, "view": view, "model": pair[0], "reference": pair[1]}
-        comparisons.append((names, people))
-    return comparisons
+            people = has(v for v in views if v not in without) & has(without)
+        comparisons.setdefault(pair, (names, people))
+    return list(comparisons.values())
 
 
 def _joined(names: Sequence[str]) -> str:

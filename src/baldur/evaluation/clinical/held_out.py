@@ -325,12 +325,14 @@ class Resampled:
         return self._frames[key].copy()
 
 
-def long_table(parts: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+def long_table(
+    parts: Sequence[Mapping[str, Any] | pd.DataFrame], columns: Sequence[str]
+) -> pd.DataFrame:
     """Join rows, given as values or arrays by column, to a table; what a row lacks is missing."""
     if not parts:
         return pd.DataFrame(columns=list(columns))
     frames = [pd.DataFrame(part) for part in parts]
-    return pd.concat(frames, ignore_index=True).reindex(columns=columns)
+    return pd.concat(frames, ignore_index=True).reindex(columns=list(columns))
 
 
 class BootstrapOptions(TypedDict, total=False):
