@@ -17,12 +17,13 @@ import pandas as pd
 from scipy.special import ndtr, ndtri, stdtrit
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap
+from baldur.evaluation.clinical.calibration import pairs
 from baldur.evaluation.clinical.decision import (
     HALF,
-    benefit_of,
     check_prevalence,
     check_thresholds,
-    shifted,
+    for_population,
+    net_benefit_at,
     usable,
 )
 from baldur.evaluation.clinical.held_out import (
@@ -362,12 +363,12 @@ def _statistics(
     held: HeldOutPredictions, people: np.ndarray, thresholds: np.ndarray, prevalence: float | None
 ) -> Iterator[Statistic]:
     """Yield the metrics of a view set on some people, and its net benefit at the thresholds."""
-    part = held.where(people)
     for metric in _BY_TASK[bool(held.classes)]:
-        yield metric_statistic(metric, part, metric=metric, note=held.mark)
+        yield metric_statistic(metric, held.where(people), metric=metric, note=held.mark)
     if not usable(held):
+        shifted = for_population(held, prevalence).where(people)
         names = {"metric": NET_BENEFIT, "threshold": thresholds, "note": ""}
-        yield Statistic(part, benefit_of(held, thresholds, prevalence), names)
+        yield Statistic(shifted, net_benefit_at(thresholds, prevalence), names)
 
 
 def _differences(
@@ -418,8 +419,9 @@ def _reclassification_rows(
     held, without = sample.models[names["model"]], sample.models.get(names["reference"])
     if without is None or usable(held) or usable(without):
         return
+    new, old = (for_population(one, prevalence) for one in (held, without))
     for threshold in thresholds.tolist():
-        moves = _moves(held, without, threshold, prevalence)
+        moves = _moves(new, old, threshold)
         for side, name in enumerate(held.classes):
             chosen = people & (held.truth == side)
             draws = sample.draw(Statistic(moves.where(chosen), _moved_shares))
@@ -437,17 +439,14 @@ def _reclassification_rows(
 
 
 def _moves(
-    held: HeldOutPredictions,
-    without: HeldOutPredictions,
-    threshold: float,
-    prevalence: float | None,
+    held: HeldOutPredictions, without: HeldOutPredictions, threshold: float
 ) -> HeldOutPredictions:
     """Return predictions with the labels 1, -1 and 0 for people who move up, down and not."""
     repeats = []
     for (rows, p), (rows_without, q) in zip(held.repeats, without.repeats, strict=True):
         before = np.full(len(held.people), np.nan)
-        before[rows_without] = shifted(without, q, prevalence, True) >= threshold
-        after = shifted(held, p, prevalence, True) >= threshold
+        before[rows_without] = pairs(q, 1)[0] >= threshold
+        after = pairs(p, 1)[0] >= threshold
         repeats.append((rows, replace(p, label=after - before[rows])))
     return replace(held, repeats=repeats)
 

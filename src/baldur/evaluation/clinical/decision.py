@@ -17,6 +17,7 @@ import pandas as pd
 from scipy.special import expit, logit, ndtri
 
 from baldur.evaluation.clinical.bootstrap import Draws, wilson
+from baldur.evaluation.clinical.calibration import pairs
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     HeldOutPredictions,
@@ -173,22 +174,21 @@ def decision_curves(
     sample = resample(predictions, **bootstrap)
     points = check_thresholds(thresholds)
     check_prevalence(prevalence)
+    benefit = net_benefit_at(points, prevalence)
     models = [model for model, held in sample.models.items() if not usable(held)]
 
-    def treat_everyone(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        proba = np.ones(len(p.truth))
-        return net_benefit(proba, p.truth == 1, points, prevalence=prevalence, weights=weights)
+    def everyone(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        return benefit(replace(p, proba=np.ones((len(p.truth), 2))), weights)
 
     def rows(held: HeldOutPredictions) -> Iterator[dict[str, Any]]:
         if held.model not in models:
             return
-        treat_all = sample.draw(Statistic(held, treat_everyone))
-        draws = sample.draw(Statistic(held, benefit_of(held, points, prevalence, shift)))
+        treat_all = sample.draw(Statistic(held, everyone))
         if held.model == models[0]:
-            for name, default in (
-                (TREAT_ALL, treat_all), (TREAT_NONE, treat_all.map(np.zeros_like)),
-            ):  # fmt: skip
+            treat_none = treat_all.map(np.zeros_like)
+            for name, default in ((TREAT_ALL, treat_all), (TREAT_NONE, treat_none)):
                 yield {"model": name, "threshold": points, **default.columns(*_BENEFIT)}
+        draws = sample.draw(Statistic(for_population(held, prevalence, shift), benefit))
         gain = draws.minus(treat_all.map(lambda x: np.maximum(x, 0.0)))
         with np.errstate(divide="ignore"):
             tests = np.where(gain.estimate > 0, 1.0 / gain.estimate, np.nan)
@@ -198,17 +198,31 @@ def decision_curves(
     return sample.table(rows, ["model", "threshold", *_BENEFIT, *_GAIN, "test_tradeoff"])
 
 
-def benefit_of(
-    held: HeldOutPredictions, thresholds: np.ndarray, prevalence: float | None, shift: bool = True
+def net_benefit_at(
+    thresholds: np.ndarray, prevalence: float | None
 ) -> Callable[[Predicted, np.ndarray], np.ndarray]:
-    """Return the net benefit of a model as a function of some predictions and weights."""
+    """Return the net benefit at some thresholds as a function of predictions and weights."""
 
     def benefit(p: Predicted, weights: np.ndarray) -> np.ndarray:
-        # Probabilities are shifted from the share of cases among all, whom models were trained on.
-        proba = shifted(held, p, prevalence, shift)
-        return net_benefit(proba, p.truth == 1, thresholds, prevalence=prevalence, weights=weights)
+        return net_benefit(*pairs(p, 1), thresholds, prevalence=prevalence, weights=weights)
 
     return benefit
+
+
+def for_population(
+    held: HeldOutPredictions, prevalence: float | None, shift: bool = True
+) -> HeldOutPredictions:
+    """Return predictions with probabilities for a population with another share of cases.
+
+    They are shifted from the share of cases among all people, whom models were trained on.
+    """
+    if prevalence is None or not shift or usable(held):
+        return held
+    repeats = []
+    for rows, p in held.repeats:
+        positive = shift_prevalence(pairs(p, 1)[0], held.share(1), prevalence)
+        repeats.append((rows, replace(p, proba=np.column_stack([1 - positive, positive]))))
+    return replace(held, repeats=repeats)
 
 
 def usable(held: HeldOutPredictions) -> str:
@@ -216,17 +230,6 @@ def usable(held: HeldOutPredictions) -> str:
     if len(held.classes) != 2:
         return "needs an outcome of two classes"
     return "" if held.has_proba else "needs probabilities, which this model does not give"
-
-
-def shifted(
-    held: HeldOutPredictions, p: Predicted, prevalence: float | None, shift: bool
-) -> np.ndarray:
-    """Return the probabilities of the positive class, for the prevalence asked for."""
-    if p.proba is None:
-        raise InputError(f"Model {held.model!r} has no probabilities.")
-    if prevalence is None or not shift:
-        return p.proba[:, 1]
-    return shift_prevalence(p.proba[:, 1], held.share(1), prevalence)
 
 
 # -- sensitivity, specificity and predictive values ---------------------------------------------
@@ -293,52 +296,53 @@ def threshold_measures(
     def rows(held: HeldOutPredictions) -> Iterator[dict[str, Any]]:
         if usable(held):
             return
-        proba = [shifted(held, p, prevalence, shift) for _, p in held.repeats]
         share = held.share(1) if prevalence is None else prevalence
-        stated_cuts = [(threshold, "stated") for threshold in stated.tolist()]
+        held = for_population(held, prevalence, shift)
+        everywhere = len(held.repeats)
+        cuts: list[Cut] = [(at, "stated", [at] * everywhere, "") for at in stated.tolist()]
         if thresholds is None:
-            stated_cuts.append((share, "prevalence"))
-        cuts = [(at, rule, [np.full(len(p), at) for p in proba], "") for at, rule in stated_cuts]
-        cuts += [_chosen_cut(held, proba, rule, least) for rule, least in wanted]
+            cuts.append((share, "prevalence", [share] * everywhere, ""))
+        cuts += [_chosen_cut(held, rule, least) for rule, least in wanted]
         for threshold, rule, judged_at, note in cuts:
-            rates = _rates(sample, held, proba, judged_at)
+            rates = _rates(sample, held, judged_at)
             # The share of cases is uncertain unless it was stated.
             variance = 1 / rates[2] + 1 / rates[3] if prevalence is None else 0.0
             measures = _measures(*rates, sample.boot.level, share, variance)
             estimate, low, high = map(list, zip(*measures.values(), strict=True))
-            note = "; ".join(filter(None, (note, held.mark)))
             yield {
                 "model": held.model, "threshold": threshold, "rule": rule,
                 "measure": list(measures), "estimate": estimate, "low": low, "high": high,
-                "note": note,
+                "note": "; ".join(filter(None, (note, held.mark))),
             }  # fmt: skip
 
     columns = ["model", "threshold", "rule", "measure", "estimate", "low", "high", "note"]
     return sample.table(rows, columns)
 
 
-def _chosen_cut(
-    held: HeldOutPredictions, proba: list[np.ndarray], rule: str, least: float
-) -> tuple[float, str, list[np.ndarray], str]:
+Cut = tuple[float, str, Sequence[float | np.ndarray], str]
+"""A threshold, its rule, the thresholds at which the people of each repeat are judged, a note."""
+
+
+def _chosen_cut(held: HeldOutPredictions, rule: str, least: float) -> Cut:
     """Return the highest threshold with a sensitivity, or the lowest with a specificity.
 
-    It is chosen over all repeats together, and for the people of a fold on the other folds: the
-    threshold, the rule, for each repeat the thresholds at which its people are judged, and a note.
+    It is chosen over all repeats together, and for the people of a fold on the other folds.
     """
     if not 0 < least <= 1:
         raise InputError(f"A {rule} must lie above 0 and up to 1, but got {least!r}.")
     side = 1 if rule == "sensitivity" else 0
-    on_side = [p.truth == side for _, p in held.repeats]
-    both = zip(proba, on_side, strict=True)
-    threshold = _threshold_with_share(np.concatenate([p[at] for p, at in both]), side, least)
     rule = f"{rule} {least:g}"
-    judged_at = [np.full(len(p), threshold) for p in proba]
-    for p, at, fold, cuts in zip(proba, on_side, held.folds, judged_at, strict=True):
+    repeats = [(pairs(p, 1)[0], p.truth == side) for _, p in held.repeats]
+    threshold = _threshold_with_share(np.concatenate([p[at] for p, at in repeats]), side, least)
+    judged_at = []
+    for (proba, at), fold in zip(repeats, held.folds, strict=True):
+        cuts = np.zeros(len(proba))
         for name in np.unique(fold):
-            others = p[at & (fold != name)]
+            others = proba[at & (fold != name)]
             if not len(others):
-                return threshold, rule, [np.full(len(p), threshold) for p in proba], SAME_PEOPLE
+                return threshold, rule, [threshold] * len(repeats), SAME_PEOPLE
             cuts[fold == name] = _threshold_with_share(others, side, least)
+        judged_at.append(cuts)
     return threshold, rule, judged_at, ""
 
 
@@ -352,15 +356,12 @@ def _threshold_with_share(proba: np.ndarray, side: int, share: float) -> float:
 
 
 def _rates(
-    sample: Resampled,
-    held: HeldOutPredictions,
-    proba: list[np.ndarray],
-    thresholds: list[np.ndarray],
+    sample: Resampled, held: HeldOutPredictions, thresholds: Sequence[float | np.ndarray]
 ) -> tuple[float, float, float, float]:
     """Return sensitivity, false-positive rate and the numbers of cases and controls of a test."""
     judged = [
-        (rows, replace(p, label=(value >= cuts).astype(np.intp)))
-        for (rows, p), value, cuts in zip(held.repeats, proba, thresholds, strict=True)
+        (rows, replace(p, label=(pairs(p, 1)[0] >= cuts).astype(np.intp)))
+        for (rows, p), cuts in zip(held.repeats, thresholds, strict=True)
     ]
 
     def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
