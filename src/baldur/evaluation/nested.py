@@ -17,6 +17,7 @@ from baldur.evaluation.clinical.learning_curves import (
     learning_curves,
     minimum_people,
     minimum_people_regression,
+    r2_of_auc,
 )
 from baldur.evaluation.design import Comparison, is_label_matrix, open_comparison
 from baldur.evaluation.job_store import JobStore
@@ -375,4 +376,5 @@ def _criteria(result: NestedResult, record: dict[Any, Any], parameters: int) -> 
             "Minimum sample sizes can be computed for two classes or a numeric outcome only."
         )
     share = float(np.mean(result.truth == 1))
-    return minimum_people(parameters, share, auc=float(record["auc_pooled"]))
+    r2 = r2_of_auc(float(record["auc_pooled"]), share)
+    return minimum_people(parameters, share, r2)

@@ -13,11 +13,7 @@ import pandas as pd
 
 from baldur.core.types import Array
 from baldur.evaluation.clinical.held_out import PLATT, Resampled, long_table, metric_statistic
-from baldur.evaluation.selected_features import (
-    CORRELATION_COLUMNS,
-    concatenated,
-    feature_correlations,
-)
+from baldur.evaluation.selected_features import CORRELATION_COLUMNS, feature_correlations
 
 if TYPE_CHECKING:
     from baldur.evaluation.jobs import OuterFit
@@ -233,7 +229,7 @@ def selected_correlations(selection: pd.DataFrame, data: MultiView) -> pd.DataFr
             for feature in kept.loc[kept["view"] == view, "feature"]
         ]
         parts.append(feature_correlations(data, pairs).assign(model=model))
-    return concatenated(parts, ["model", *CORRELATION_COLUMNS])[["model", *CORRELATION_COLUMNS]]
+    return long_table(parts, ["model", *CORRELATION_COLUMNS])
 
 
 def feature_locations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
@@ -254,7 +250,9 @@ def feature_locations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
         part.insert(0, "feature", names[at >= 0])
         part.insert(0, "view", view)
         parts.append(part)
-    return concatenated(parts, ["view", "feature"])
+    if not parts:
+        return pd.DataFrame(columns=["view", "feature"])
+    return pd.concat(parts, ignore_index=True)
 
 
 def image_grids(data: MultiView) -> dict[str, dict[str, Any]]:

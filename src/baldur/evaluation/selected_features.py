@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
+from baldur.evaluation.clinical.held_out import long_table
 from baldur.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -108,18 +109,6 @@ class Stability:
     views: pd.DataFrame
 
 
-def _models(fits: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield every model that has fits, with these in the order of repeats and folds."""
-    for model, unordered in fits.items():
-        if unordered:
-            yield model, sorted(unordered, key=lambda f: (f.repeat, f.fold))
-
-
-def concatenated(parts: list[pd.DataFrame], columns: Sequence[str]) -> pd.DataFrame:
-    """Return the parts below each other, or a table with these columns and no row."""
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(columns))
-
-
 def _too_wide(fits: Sequence[Any], view: str, width: int) -> bool:
     """Return whether every fit selects all features of a view that is too wide to be listed."""
     return width > WIDEST_LISTED and all(len(f.selected[view].index) == width for f in fits)
@@ -141,15 +130,15 @@ def selection_frame(
     feature; sign agreement is the share of them that have the commoner sign.
     """
     parts = [
-        pd.DataFrame({"model": model, **_view_selection(ordered, view, n_features, mv, readings)})
-        for model, ordered in _models(fits)
-        for view in ordered[0].selected
+        {"model": model, **_view_selection(folds, view, n_features, mv, readings)}
+        for model, folds in fits.items()
+        for view in folds[0].selected
     ]
-    return concatenated(parts, COLUMNS)
+    return long_table(parts, COLUMNS)
 
 
 def _view_selection(
-    ordered: Sequence[Any],
+    folds: Sequence[Any],
     view: str,
     n_features: Mapping[str, int],
     mv: MultiView,
@@ -157,14 +146,14 @@ def _view_selection(
 ) -> dict[str, Any]:
     """Return the rows of one view: the view as a whole, and the features that some fold selects."""
     width = n_features[view]
-    counts = [len(f.selected[view].index) for f in ordered]
-    used = np.unique(np.concatenate([f.selected[view].index for f in ordered])).astype(np.intp)
-    if _too_wide(ordered, view, width):
+    counts = [len(f.selected[view].index) for f in folds]
+    used = np.unique(np.concatenate([f.selected[view].index for f in folds])).astype(np.intp)
+    if _too_wide(folds, view, width):
         used = used[:0]
-    shape = (len(used), len(readings), len(ordered))
-    hits = np.zeros((len(used), len(ordered)), dtype=np.int8)
+    shape = (len(used), len(readings), len(folds))
+    hits = np.zeros((len(used), len(folds)), dtype=np.int8)
     weights, raws = np.zeros(shape), np.zeros(shape)
-    for j, f in enumerate(ordered if len(used) else ()):
+    for j, f in enumerate(folds if len(used) else ()):
         at = np.searchsorted(used, f.selected[view].index)
         hits[at, j] = 1
         weights[at, :, j], raws[at, :, j] = f.selected[view].weights(len(readings))
@@ -181,18 +170,17 @@ def _view_selection(
     order = np.lexsort((used, -np.nan_to_num(np.abs(mean)).max(axis=1, initial=0.0), -count[:, 0]))
     each = np.repeat(order, len(readings))
     names = mv.view(view).names_of(used)[each]
-    folds = [";".join(map(str, row)) for row in (counts, *hits[each].tolist())]
-    frequencies = (count / len(ordered))[each, 0]
+    by_fold = [";".join(map(str, row)) for row in (counts, *hits[each].tolist())]
     return {
         "view": view,
         "feature": np.array(["*", *names], dtype=object),
         "class": np.array(["*", *np.tile(np.asarray(readings, dtype=object), len(used))], object),
         "n_features": np.r_[width, np.ones(len(each), dtype=int)],
-        "frequency": np.r_[np.mean(counts) / width, frequencies],
+        "frequency": np.r_[np.mean(counts) / width, (count / len(folds))[each, 0]],
         "mean_weight": np.r_[np.nan, mean[order].ravel()],
         "mean_raw_weight": np.r_[np.nan, raw[order].ravel()],
         "sign_agreement": np.r_[np.nan, agreement[order].ravel()],
-        "folds": np.array(folds, dtype=object),
+        "folds": np.array(by_fold, dtype=object),
     }
 
 
@@ -219,14 +207,14 @@ def weights_frame(
     of which a model selects all features are left out.
     """
     parts = []
-    for model, ordered in _models(fits):
-        for f in ordered:
+    for model, folds in fits.items():
+        for f in folds:
             for view, selected in f.selected.items():
-                if not len(selected.index) or _too_wide(ordered, view, mv.n_features[view]):
+                if not len(selected.index) or _too_wide(folds, view, mv.n_features[view]):
                     continue
                 weight, raw = selected.weights(len(readings))
                 names = mv.view(view).names_of(selected.index.astype(np.intp))
-                columns = {
+                part = {
                     "model": model,
                     "repeat": f.repeat + 1,
                     "fold": f.fold + 1,
@@ -236,8 +224,8 @@ def weights_frame(
                     "weight": weight.ravel(),
                     "raw_weight": raw.ravel(),
                 }
-                parts.append(pd.DataFrame(columns))
-    return concatenated(parts, WEIGHT_COLUMNS)
+                parts.append(part)
+    return long_table(parts, WEIGHT_COLUMNS)
 
 
 def stability_of(
@@ -249,13 +237,13 @@ def stability_of(
 ) -> Stability:
     """Compute the index per view and over all views, and the share of each view."""
     index_rows = []
-    for model, ordered in _models(fits):
-        views = list(ordered[0].selected)
+    for model, folds in fits.items():
+        views = list(folds[0].selected)
         starts = np.cumsum([0, *(mv.n_features[v] for v in views)])
-        sets = {v: [f.selected[v].index for f in ordered] for v in views}
+        sets = {v: [f.selected[v].index for f in folds] for v in views}
         joined = [
             np.concatenate([f.selected[v].index + s for v, s in zip(views, starts, strict=False)])
-            for f in ordered
+            for f in folds
         ]
         total = sum(n_features[v] for v in views)
         index_rows.append((model, "*", *nogueira(joined, total, level)))
@@ -277,25 +265,25 @@ def view_shares(fits: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     for models without weights). A fold that selects nothing gives no view a share.
     """
     parts = []
-    for model, ordered in _models(fits):
-        views = list(ordered[0].selected)
-        counts = np.array([[len(f.selected[v].index) for v in views] for f in ordered], dtype=float)
-        known = [[f.selected[v].variance for v in views] for f in ordered]
+    for model, folds in fits.items():
+        views = list(folds[0].selected)
+        counts = np.array([[len(f.selected[v].index) for v in views] for f in folds], dtype=float)
+        known = [[f.selected[v].variance for v in views] for f in folds]
         variance = np.array(known, dtype=float)  # None becomes NaN
         with np.errstate(invalid="ignore", divide="ignore"):
             share = counts / counts.sum(axis=1, keepdims=True)
             explained = variance / variance.sum(axis=1, keepdims=True)
-        columns = {
+        part = {
             "model": model,
-            "repeat": np.repeat([f.repeat + 1 for f in ordered], len(views)),
-            "fold": np.repeat([f.fold + 1 for f in ordered], len(views)),
-            "view": np.tile(np.asarray(views, dtype=object), len(ordered)),
+            "repeat": np.repeat([f.repeat + 1 for f in folds], len(views)),
+            "fold": np.repeat([f.fold + 1 for f in folds], len(views)),
+            "view": np.tile(np.asarray(views, dtype=object), len(folds)),
             "selected": counts.astype(int).ravel(),
             "share": np.where(np.isnan(share), 0.0, share).ravel(),
             "variance_share": np.where(variance == 0, 0.0, explained).ravel(),
         }
-        parts.append(pd.DataFrame(columns))
-    return concatenated(parts, SHARE_COLUMNS)
+        parts.append(part)
+    return long_table(parts, SHARE_COLUMNS)
 
 
 def _mean_shares(each: pd.DataFrame, n_features: Mapping[str, int]) -> pd.DataFrame:

@@ -20,15 +20,23 @@ sm = pytest.importorskip("statsmodels.api")
 BINOMIAL = sm.families.Binomial()
 
 
+def line(p, events):
+    return calibration_line(p, events, np.ones((1, len(p))))
+
+
+def index(p, events):
+    return integrated_calibration_index(p, events, np.ones((1, len(p))))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_intercept_and_slope_are_those_of_an_offset_regression(seed):
     events, p = cohort(120, seed=seed)
     y, x = events.astype(float), logit(p)
     large = sm.GLM(y, np.ones(120), family=BINOMIAL, offset=x).fit(tol=1e-12)
-    line = sm.GLM(y, sm.add_constant(x), family=BINOMIAL).fit(tol=1e-12)
-    intercept, slope = calibration_line(p, events)
+    straight = sm.GLM(y, sm.add_constant(x), family=BINOMIAL).fit(tol=1e-12)
+    intercept, slope = line(p, events)
     assert intercept.item() == pytest.approx(large.params[0], abs=1e-8)
-    assert slope.item() == pytest.approx(line.params[1], abs=1e-8)
+    assert slope.item() == pytest.approx(straight.params[1], abs=1e-8)
 
 
 def test_weights_are_repeated_rows():
@@ -38,7 +46,7 @@ def test_weights_are_repeated_rows():
     indices = integrated_calibration_index(p, events, np.ones((1, 80)))
     for w, intercept, slope in zip(weights, intercepts, slopes, strict=True):
         rows = np.repeat(np.arange(80), w.astype(int))
-        again = calibration_line(p[rows], events[rows])
+        again = line(p[rows], events[rows])
         assert (intercept, slope) == pytest.approx((again[0].item(), again[1].item()), abs=1e-8)
     assert indices.shape == (1,)
 
@@ -48,22 +56,22 @@ def test_weights_are_repeated_rows():
 def test_recalibrating_moves_intercept_and_slope_as_it_should(seed, stretch, shift):
     """Log odds times s: slope divided by s. Log odds plus d: intercept minus d."""
     events, p = cohort(100, seed=seed)
-    intercept, slope = calibration_line(p, events)
-    stretched = calibration_line(expit(stretch * logit(p)), events)[1]
+    intercept, slope = line(p, events)
+    stretched = line(expit(stretch * logit(p)), events)[1]
     assert stretched == pytest.approx(slope / stretch)
-    moved = calibration_line(expit(logit(p) + shift), events)[0]
+    moved = line(expit(logit(p) + shift), events)[0]
     assert moved == pytest.approx(intercept - shift, abs=1e-6)
 
 
 def test_separated_equal_and_extreme_predictions():
     events = np.arange(20) < 8
-    separated = calibration_line(np.where(events, 0.8, 0.3), events)
+    separated = line(np.where(events, 0.8, 0.3), events)
     assert np.isposinf(separated[1])
-    assert np.isneginf(calibration_line(np.where(events, 0.3, 0.8), events)[1])
-    assert np.isnan(calibration_line(np.full(20, 0.4), events)[1])
+    assert np.isneginf(line(np.where(events, 0.3, 0.8), events)[1])
+    assert np.isnan(line(np.full(20, 0.4), events)[1])
     certain = np.where(events, 1.0, 0.0)
     certain[0], certain[-1] = 0.0, 1.0
-    assert 0 < calibration_line(certain, events)[1] < 0.5
+    assert 0 < line(certain, events)[1] < 0.5
     found = calibration_measures(table(events, np.where(events, 0.8, 0.3)))
     assert "separate" in found.set_index("measure").loc["slope", "note"]
 
@@ -86,14 +94,14 @@ def test_the_index_is_the_mean_distance_from_lowess():
         events.astype(float), p, frac=0.75, it=0, delta=0.0, return_sorted=False
     )
     expected = np.mean(np.abs(np.clip(smooth, 0, 1) - p))
-    assert integrated_calibration_index(p, events).item() == pytest.approx(expected, abs=1e-8)
+    assert index(p, events).item() == pytest.approx(expected, abs=1e-8)
     # With more people than points of the grid the curve is read between them.
     events, p = cohort(900, seed=2)
     smooth = sm.nonparametric.lowess(
         events.astype(float), p, frac=0.75, it=0, delta=0.0, return_sorted=False
     )
     expected = np.mean(np.abs(np.clip(smooth, 0, 1) - p))
-    assert integrated_calibration_index(p, events).item() == pytest.approx(expected, abs=1e-4)
+    assert index(p, events).item() == pytest.approx(expected, abs=1e-4)
 
 
 @settings(max_examples=60, deadline=None)
@@ -135,7 +143,7 @@ def test_several_classes_are_judged_one_by_one():
         frame[f"p_{name}"] = proba[:, c]
     found = calibration_measures(frame).set_index(["class", "measure"])["estimate"]
     for c, name in enumerate("abc"):
-        expected = calibration_line(proba[:, c], truth == c)
+        expected = line(proba[:, c], truth == c)
         assert found[name, "intercept"] == expected[0].item()
         assert found[name, "slope"] == expected[1].item()
 
@@ -145,11 +153,11 @@ def test_a_number_has_a_line_and_no_brier_score():
     truth = rng.normal(size=100)
     said = 2 * truth + rng.normal(size=100) + 0.5
     found = calibration_measures(pd.DataFrame({"label": truth, "predicted": said}))
-    line = sm.OLS(truth, sm.add_constant(said)).fit()
+    fit = sm.OLS(truth, sm.add_constant(said)).fit()
     found = found.set_index("measure")
-    assert found.loc["slope", "estimate"] == pytest.approx(line.params[1])
+    assert found.loc["slope", "estimate"] == pytest.approx(fit.params[1])
     assert found.loc["intercept", "estimate"] == pytest.approx(np.mean(truth - said))
     assert "brier" not in found.index
-    error = line.get_robustcov_results("HC3").bse[1]
+    error = fit.get_robustcov_results("HC3").bse[1]
     width = found.loc["slope", "high"] - found.loc["slope", "low"]
     assert width == pytest.approx(2 * 1.984 * error, rel=0.1)

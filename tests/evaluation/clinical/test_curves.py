@@ -21,6 +21,10 @@ from baldur.evaluation.clinical.curves import (
 from evaluation.clinical.cohorts import cohort, table
 
 
+def once(values):
+    return np.ones((1, len(values)))
+
+
 def scores(n=120, seed=0, ties=False):
     events, p = cohort(n, seed=seed)
     return events, np.round(p, 1) if ties else p
@@ -30,7 +34,7 @@ def scores(n=120, seed=0, ties=False):
 def test_roc_is_that_of_scikit_learn(ties):
     events, p = scores(ties=ties)
     x, y, _ = roc_curve(events, p, drop_intermediate=False)
-    mine = sensitivity_at(GRID, p, events)[0]
+    mine = sensitivity_at(GRID, p, events, once(p))[0]
     for rate, value in zip(GRID, mine, strict=True):
         left = np.flatnonzero(x <= rate)[-1]
         right = min(left + 1, len(x) - 1)
@@ -43,12 +47,14 @@ def test_roc_is_that_of_scikit_learn(ties):
 def test_precision_is_that_of_scikit_learn(ties):
     events, p = scores(ties=ties)
     precision, recall, _ = precision_recall_curve(events, p)
-    mine = precision_at(GRID, p, events)[0]
+    mine = precision_at(GRID, p, events, once(p))[0]
     for wanted, value in zip(GRID, mine, strict=True):
         # Recall falls along the curve; its last point has nobody called positive.
         at = np.flatnonzero(recall[:-1] >= wanted - 1e-12)[-1]
         assert value == pytest.approx(precision[at])
-    assert average_precision(p, events)[0] == pytest.approx(average_precision_score(events, p))
+    assert average_precision(p, events, once(p))[0] == pytest.approx(
+        average_precision_score(events, p)
+    )
 
 
 def test_weights_are_repeated_rows():
@@ -58,17 +64,17 @@ def test_weights_are_repeated_rows():
     many = np.repeat(np.arange(60), counts)
     for function in (sensitivity_at, precision_at):
         weighted = function(GRID, p, events, weights)
-        assert weighted == pytest.approx(function(GRID, p[many], events[many]))
+        assert weighted == pytest.approx(function(GRID, p[many], events[many], once(many)))
     assert average_precision(p, events, weights) == pytest.approx(
-        average_precision(p[many], events[many])
+        average_precision(p[many], events[many], once(many))
     )
 
 
 def test_one_class_has_no_curve():
     p, none = np.linspace(0, 1, 5), np.zeros(5, dtype=bool)
-    assert np.isnan(sensitivity_at(GRID, p, none)).all()
-    assert np.isnan(precision_at(GRID, p, none)).all()
-    assert np.isnan(average_precision(p, none)).all()
+    assert np.isnan(sensitivity_at(GRID, p, none, once(p))).all()
+    assert np.isnan(precision_at(GRID, p, none, once(p))).all()
+    assert np.isnan(average_precision(p, none, once(p))).all()
     rows = table(np.ones(5, dtype=bool), p)
     assert not len(roc_curves(rows, classes=["control", "case"], resamples=100))
 
@@ -97,9 +103,8 @@ def test_tables_have_curves_areas_and_bands():
 @pytest.mark.slow
 def test_the_band_of_the_curve_covers_repeats_of_the_study():
     """About 95 % of new cohorts have a sensitivity inside, at a middling rate."""
-    truth = np.mean(
-        [sensitivity_at(np.array([0.2]), *reversed(scores(4000, seed=100 + s))) for s in range(5)]
-    )
+    large = [scores(4000, seed=100 + s) for s in range(5)]
+    truth = np.mean([sensitivity_at(np.array([0.2]), p, e, once(p)) for e, p in large])
     hits = []
     for seed in range(60):
         events, p = scores(150, seed=seed)

@@ -96,18 +96,18 @@ def test_the_full_size_is_the_comparison_itself(tmp_path):
 
 def test_published_sample_sizes():
     """The examples of the authors' own programme."""
-    assert minimum_people(24, 0.174, r2=0.288)["people"].tolist() == [623, 662, 221, 662]
-    assert minimum_people(24, 0.174, auc=0.89)["people"].tolist() == [615, 660, 221, 660]
+    assert minimum_people(24, 0.174, 0.288)["people"].tolist() == [623, 662, 221, 662]
+    r2 = r2_of_auc(0.89, 0.174)
+    assert minimum_people(24, 0.174, r2)["people"].tolist() == [615, 660, 221, 660]
     assert minimum_people_regression(25, 0.2)["people"].tolist() == [918, 401, 259, 918]
     assert r2_of_auc(0.81, 0.18) == pytest.approx(0.1818, abs=0.002)
 
 
 def test_wrong_questions_about_sample_size_are_named():
     for call, said in (
-        (lambda: minimum_people(10, 0.2), "either auc or r2"),
-        (lambda: minimum_people(10, 0.2, r2=0.9), "R2"),
-        (lambda: minimum_people(10, 0.2, auc=0.4), "auc"),
-        (lambda: minimum_people(0, 0.2, auc=0.8), "parameters"),
+        (lambda: minimum_people(10, 0.2, 0.9), "R2"),
+        (lambda: r2_of_auc(0.4, 0.2), "auc"),
+        (lambda: minimum_people(0, 0.2, 0.3), "parameters"),
         (lambda: minimum_people_regression(5, 1.2), "R2"),
     ):
         with pytest.raises(InputError, match=said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -77,7 +78,7 @@ NO_PROBABILITIES = "calibration needs probabilities, which this model does not g
 
 
 def calibration_line(
-    proba: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None
+    proba: np.ndarray, truth: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return calibration in the large and the calibration slope.
 
@@ -85,20 +86,18 @@ def calibration_line(
 
     Shapes: proba (n,), truth (n,), weights (k, n); returns intercept, slope (k,).
     """
-    weights = np.ones((1, len(truth))) if weights is None else weights
-    x, y = log_odds(np.asarray(proba, dtype=float)), np.asarray(truth, dtype=float)
+    x, y = log_odds(proba), np.asarray(truth, dtype=float)
     return fit_intercept(x, y, weights), fit_line(x, y, weights)[1]
 
 
 def integrated_calibration_index(
-    proba: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None
+    proba: np.ndarray, truth: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """Return the mean distance between predictions and the smooth calibration curve.
 
     Shapes: proba (n,), truth (n,), 0 or 1 or numbers, weights (k, n); returns (k,).
     """
-    weights = np.ones((1, len(truth))) if weights is None else weights
-    x, y = np.asarray(proba, dtype=float), np.asarray(truth, dtype=float)
+    x, y = proba, np.asarray(truth, dtype=float)
     grid = np.unique(x)
     if len(grid) > _MOST_POINTS:
         grid = np.unique(np.quantile(x, np.linspace(0, 1, _MOST_POINTS)))
@@ -127,7 +126,6 @@ def brier_parts(proba: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """
     from sklearn.isotonic import IsotonicRegression
 
-    proba, truth = np.asarray(proba, dtype=float), np.asarray(truth, dtype=float)
     best = IsotonicRegression(out_of_bounds="clip").fit(proba, truth).predict(proba)
     brier, recalibrated, plain = (
         float(np.mean((p - truth) ** 2)) for p in (proba, best, truth.mean())
@@ -189,15 +187,15 @@ def _measures(held: HeldOutPredictions) -> Iterator[Rows]:
         yield from calibration_statistics(held, target, **names)
         if target is None:
             continue
-
-        def brier(p: Predicted, weights: np.ndarray, target: int = target) -> np.ndarray:
-            predicted, observed = pairs(p, target)
-            return weights @ (predicted - observed) ** 2 / weights.sum(axis=1)
-
-        yield Statistic(held, brier, {"measure": "brier", **names}, "logit")
+        yield Statistic(held, partial(_brier, target), {"measure": "brier", **names}, "logit")
         # Resampling inflates what isotonic regression gains, so the parts have no intervals.
         parts = pd.DataFrame([brier_parts(*pairs(p, target)) for _, p in held.repeats]).mean()
         yield {**names, "measure": list(parts.index), "estimate": parts.to_numpy()}
+
+
+def _brier(target: int, p: Predicted, weights: np.ndarray) -> np.ndarray:
+    predicted, observed = pairs(p, target)
+    return weights @ (predicted - observed) ** 2 / weights.sum(axis=1)
 
 
 def calibration_curves(
@@ -242,22 +240,18 @@ def calibration_curves(
             kernel = neighbour_weights(pairs(held.repeats[0][1], target)[0], grid)
             # Effective number of people behind each point, distant ones weighted less.
             near = kernel.sum(axis=1) ** 2 / (kernel**2).sum(axis=1)
-
-            def curve(
-                p: Predicted,
-                weights: np.ndarray,
-                target: int | None = target,
-                grid: np.ndarray = grid,
-            ) -> np.ndarray:
-                smooth = local_regression(*pairs(p, target), weights, grid)
-                return smooth if target is None else np.clip(smooth, 0.0, 1.0)
-
             scale = "identity" if target is None else "logit"
-            yield Statistic(held, curve, {"class": name, "predicted": grid}, scale, near)
+            names = {"class": name, "predicted": grid}
+            yield Statistic(held, partial(_curve, target, grid), names, scale, near)
 
     columns = ["model", "class", "predicted", "estimate", "low", "high"]
     table = resample(predictions, **bootstrap).table(statistics, columns)
     return table.rename(columns={"estimate": "observed"})
+
+
+def _curve(target: int | None, grid: np.ndarray, p: Predicted, weights: np.ndarray) -> np.ndarray:
+    smooth = local_regression(*pairs(p, target), weights, grid)
+    return smooth if target is None else np.clip(smooth, 0.0, 1.0)
 
 
 def pairs(p: Predicted, target: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -46,13 +46,12 @@ def _counts(
 
 
 def sensitivity_at(
-    rates: np.ndarray, values: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None
+    rates: np.ndarray, values: np.ndarray, positive: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """Return the height of the ROC curve at some false-positive rates.
 
     Shapes: rates (g,), values (n,), positive (n,), weights (k, n); returns (k, g).
     """
-    weights = np.ones((1, len(values))) if weights is None else weights
     cases, controls = _counts(values, positive, weights)
     found = np.full((len(weights), len(rates)), np.nan)
     for k in np.flatnonzero((cases[:, -1] > 0) & (controls[:, -1] > 0)):
@@ -66,16 +65,12 @@ def sensitivity_at(
 
 
 def precision_at(
-    sensitivities: np.ndarray,
-    values: np.ndarray,
-    positive: np.ndarray,
-    weights: np.ndarray | None = None,
+    sensitivities: np.ndarray, values: np.ndarray, positive: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """Return the precision of the highest threshold that reaches each sensitivity.
 
     Shapes: sensitivities (g,); returns (k, g).
     """
-    weights = np.ones((1, len(values))) if weights is None else weights
     cases, controls = _counts(values, positive, weights)
     found = np.full((len(weights), len(sensitivities)), np.nan)
     for k in np.flatnonzero(cases[:, -1] > 0):
@@ -89,14 +84,11 @@ def precision_at(
     return found
 
 
-def average_precision(
-    values: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None
-) -> np.ndarray:
+def average_precision(values: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the mean precision over thresholds, weighted by the cases each one adds.
 
     Shapes: returns (k,).
     """
-    weights = np.ones((1, len(values))) if weights is None else weights
     cases, controls = _counts(values, positive, weights)
     called = cases[:, 1:] + controls[:, 1:]
     precision = np.divide(cases[:, 1:], called, out=np.zeros_like(called), where=called > 0)
@@ -150,7 +142,7 @@ def curve_areas(
 
 
 def _rank_statistics(
-    measures: Mapping[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]],
+    measures: Mapping[str, Callable[..., np.ndarray]],
     held: HeldOutPredictions,
     **points: np.ndarray,
 ) -> Iterator[Statistic]:
@@ -163,17 +155,14 @@ def _rank_statistics(
         # As for the AUC of the table: areas of exactly 1 rest on the smaller side.
         count = cases if points else min(cases, controls)
         for measure, function in measures.items() if min(cases, controls) else ():
-
-            def statistic(
-                p: Predicted,
-                weights: np.ndarray,
-                target: int = target,
-                function: Callable[..., np.ndarray] = function,
-            ) -> np.ndarray:
-                return function(_class_scores(p, target), p.truth == target, weights)
-
             names = {"class": name, "measure": measure, "prevalence": held.share(target), **points}
-            yield Statistic(held, statistic, names, "logit", count)
+            yield Statistic(held, partial(_ranked, function, target), names, "logit", count)
+
+
+def _ranked(
+    function: Callable[..., np.ndarray], target: int, p: Predicted, weights: np.ndarray
+) -> np.ndarray:
+    return function(_class_scores(p, target), p.truth == target, weights)
 
 
 def _class_scores(p: Predicted, target: int) -> np.ndarray | None:

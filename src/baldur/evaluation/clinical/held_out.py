@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,14 +40,12 @@ class HeldOutPredictions:
         return all(p.proba is not None for _, p in self.repeats)
 
     @property
-    def targets(self) -> Iterator[tuple[str, int | None]]:
+    def targets(self) -> list[tuple[str, int | None]]:
         """Name and code of the positive class, or of each of several; no code in regression."""
         if not self.classes:
-            yield "", None
-        elif len(self.classes) == 2:
-            yield self.classes[1], 1
-        else:
-            yield from ((name, c) for c, name in enumerate(self.classes))
+            return [("", None)]
+        targets: list[tuple[str, int | None]] = [(name, c) for c, name in enumerate(self.classes)]
+        return targets[1:] if len(targets) == 2 else targets
 
     def share(self, code: int) -> float:
         """Return the share of a class among the people who were predicted."""

@@ -6,6 +6,7 @@ the training people.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Unpack
 
@@ -13,8 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_expit, logit, ndtri, xlogy
 
-from baldur.evaluation.clinical.held_out import BootstrapOptions
-from baldur.evaluation.clinical.metric_intervals import metric_intervals
+from baldur.evaluation.clinical.held_out import BootstrapOptions, Resampled
 from baldur.exceptions import InputError
 
 _LEAST_SIZES = 3
@@ -32,7 +32,7 @@ def learning_curves(
     folds), for at least three numbers. Columns of the table: model, metric, people, kind
     ("measured"), estimate, low and high.
     """
-    people = np.array(sorted(by_people), dtype=float)
+    people = sorted(map(float, by_people))
     if len(people) < _LEAST_SIZES:
         raise InputError(
             f"A learning curve needs at least {_LEAST_SIZES} different training set sizes, but got "
@@ -40,22 +40,17 @@ def learning_curves(
         )
     # One table, so that people have one number and the resamples are the same at every size.
     tables = [
-        by_people[n].assign(model=by_people[n]["model"].astype(str) + f"\t{j}")
-        for j, n in enumerate(people)
+        by_people[n].assign(model=f"{n}\t" + by_people[n]["model"].astype(str)) for n in people
     ]
-    found = metric_intervals(
-        pd.concat(tables, ignore_index=True), metrics=[metric], by_site=False, **bootstrap
-    )
-    names = found["model"].str.rsplit("\t", n=1)
-    found["model"], size = names.str[0], names.str[1].astype(int)
-    found = found.assign(people=people[size], kind="measured").sort_values("people", kind="stable")
-    # In the order of the models; one without a score at some size has no curve.
-    curves = [
-        curve
-        for _, part in found.groupby("model", sort=False)
-        if len(curve := part[np.isfinite(part["estimate"])]) == len(people)
-    ]
-    return pd.concat([found.iloc[:0], *curves], ignore_index=True)[COLUMNS]
+    sample = Resampled(pd.concat(tables, ignore_index=True), **bootstrap)
+    rows: list[tuple[object, ...]] = []
+    for model in by_people[people[0]]["model"].astype(str).unique():
+        names = [name for n in people if (name := f"{n}\t{model}") in sample.models]
+        ends = [sample.interval(name, metric) for name in names]
+        # A model without a score at some size has no curve.
+        if len(ends) == len(people) and np.isfinite([estimate for estimate, *_ in ends]).all():
+            rows += [(model, metric, n, "measured", *e) for n, e in zip(people, ends, strict=True)]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 # As the authors recommend: coefficients shrunk by a tenth at most, R2 and the overall risk known to
@@ -99,20 +94,15 @@ def _null(prevalence: float) -> float:
     return float(xlogy(prevalence, prevalence) + xlogy(1 - prevalence, 1 - prevalence))
 
 
-def minimum_people(
-    parameters: int, prevalence: float, *, auc: float | None = None, r2: float | None = None
-) -> pd.DataFrame:
-    """Return the people that a logistic model needs, by each criterion."""
-    if (auc is None) == (r2 is None):
-        raise InputError("Give either auc or r2.")
-    explained = r2_of_auc(auc, prevalence) if auc is not None else float(r2 or 0.0)
+def minimum_people(parameters: int, prevalence: float, r2: float) -> pd.DataFrame:
+    """Return the people that a logistic model with a Cox-Snell R2 needs, by each criterion."""
     most = float(1 - np.exp(2 * _null(prevalence)))
-    _check(parameters, explained, most)
-    shrink = explained / (explained + MARGIN * most)
+    _check(parameters, r2, most)
+    shrink = r2 / (r2 + MARGIN * most)
     rows = [
-        ("shrinkage", _for_shrinkage(parameters, explained, SHRINKAGE),
+        ("shrinkage", _for_shrinkage(parameters, r2, SHRINKAGE),
          "coefficients shrunk by a tenth at most"),
-        ("optimism", _for_shrinkage(parameters, explained, shrink),
+        ("optimism", _for_shrinkage(parameters, r2, shrink),
          "R2 (as a share of its maximum) too high by 0.05 at most"),
         ("risk", (ndtri(0.975) / MARGIN) ** 2 * prevalence * (1 - prevalence),
          "the overall risk known to within 0.05"),
@@ -136,7 +126,7 @@ def minimum_people_regression(parameters: int, r2: float) -> pd.DataFrame:
 
 
 def _linear_shrinkage(parameters: int, r2: float) -> float:
-    """Return the fewest people with the shrinkage asked for, by halving."""
+    """Return the fewest people with the shrinkage asked for, by bisection."""
 
     def enough(n: int) -> bool:
         apparent = (r2 * (n - parameters - 1) + parameters) / (n - 1)
@@ -145,10 +135,7 @@ def _linear_shrinkage(parameters: int, r2: float) -> float:
     low, high = parameters + 2, 2 * (parameters + 2)
     while not enough(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return float(low if enough(low) else high)
+    return float(low + bisect_left(range(low, high), True, key=enough))
 
 
 def _sample_size_frame(rows: list[tuple[str, float, str]]) -> pd.DataFrame:

@@ -5,6 +5,7 @@ Every line of weights (a resample) is fitted at once, so that no loop runs over 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,10 +41,14 @@ def fit_line(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndar
     if spread == 0 or not np.isfinite(spread):
         return a, b
     z = (x - centre) / spread
-    defined = (weights @ y > 0) & (weights @ (1 - y) > 0) & (_range(z, weights > 0) > 0)
-    sign = np.where(defined, _separated(z, y, weights), 0)
-    b[sign > 0], b[sign < 0] = np.inf, -np.inf
-    mixed = defined & (sign == 0)
+    low_up, high_up = _ends(z, (weights > 0) & (y > 0))
+    low_down, high_down = _ends(z, (weights > 0) & (y < 1))
+    differ = np.maximum(high_up, high_down) > np.minimum(low_up, low_down)
+    defined = (weights @ y > 0) & (weights @ (1 - y) > 0) & differ
+    # Without a finite slope every case lies at or above every control, or all lie below.
+    rising, falling = low_up >= high_down, high_up <= low_down
+    b[defined & falling], b[defined & rising] = -np.inf, np.inf
+    mixed = defined & ~rising & ~falling
     if mixed.any():
         found = _newton(np.column_stack([np.ones_like(z), z]), np.zeros_like(z), y, weights[mixed])
         b[mixed] = found[:, 1] / spread
@@ -74,6 +79,11 @@ def _newton(
     found = np.repeat(start, len(weights), axis=0)
     # Products of columns, so that all Hessians come out of one matrix product.
     pairs = np.einsum("ni,nj->nij", design, design).reshape(len(y), q * q)
+
+    def log_likelihood(coefficients: np.ndarray, w: np.ndarray) -> np.ndarray:
+        eta = coefficients @ design.T + offset
+        return np.einsum("kn,kn->k", w, y * eta - np.logaddexp(0.0, eta))
+
     going = np.arange(len(weights))
     for _ in range(_STEPS):
         w = weights if len(going) == len(weights) else weights[going]
@@ -82,10 +92,13 @@ def _newton(
         np.subtract(p, p * p, out=p)
         np.multiply(p, w, out=p)
         hessian = (p @ pairs).reshape(-1, q, q)
-        step = _solve(hessian, gradient)
+        # Saturated probabilities can leave no curvature; a trace of ridge keeps the step finite.
+        ridge = 1e-12 * np.trace(hessian, axis1=1, axis2=2) + 1e-300
+        hessian += ridge[:, None, None] * np.eye(q)
+        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
         far = np.abs(step).max(axis=1) > _LONG_STEP
         if far.any():
-            step[far] = _shortened(found[going][far], step[far], design, offset, y, w[far])
+            step[far] = _shortened(found[going][far], step[far], w[far], log_likelihood)
         found[going] += step
         size = np.abs(found[going]).max(axis=1)
         going = going[(np.abs(step).max(axis=1) > _TOLERANCE * (1 + size)) & (size < _FAR)]
@@ -95,13 +108,15 @@ def _newton(
 
 
 def _shortened(
-    at: np.ndarray, step: np.ndarray, design: np.ndarray, offset: np.ndarray, y: np.ndarray,
+    at: np.ndarray,
+    step: np.ndarray,
     weights: np.ndarray,
-) -> np.ndarray:  # fmt: skip
+    log_likelihood: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> np.ndarray:
     """Halve steps that lower the likelihood until they do not."""
-    before = _log_likelihood(at, design, offset, y, weights)
+    before = log_likelihood(at, weights)
     for _ in range(30):
-        worse = ~(_log_likelihood(at + step, design, offset, y, weights) >= before)
+        worse = ~(log_likelihood(at + step, weights) >= before)
         if not worse.any():
             break
         step = np.where(worse[:, None], step / 2, step)
@@ -116,41 +131,10 @@ def _expit(x: np.ndarray) -> np.ndarray:
     return np.reciprocal(x, out=x)
 
 
-def _solve(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    q = gradient.shape[1]
-    # Saturated probabilities can leave no curvature; a trace of ridge keeps the step finite.
-    ridge = 1e-12 * np.trace(hessian, axis1=1, axis2=2) + 1e-300
-    return np.linalg.solve(hessian + ridge[:, None, None] * np.eye(q), gradient[..., None])[..., 0]
-
-
-def _log_likelihood(
-    coefficients: np.ndarray,
-    design: np.ndarray,
-    offset: np.ndarray,
-    y: np.ndarray,
-    weights: np.ndarray,
-) -> np.ndarray:
-    eta = coefficients @ design.T + offset
-    return np.einsum("kn,kn->k", weights, y * eta - np.logaddexp(0.0, eta))
-
-
-def _range(z: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    return np.where(counts, z, -np.inf).max(axis=1) - np.where(counts, z, np.inf).min(axis=1)
-
-
-def _separated(z: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """1 where every case lies at or above every control, -1 where below, 0 where they mix."""
-    counts = weights > 0
-    up, down = counts & (y > 0), counts & (y < 1)
-    low_up, high_down = (
-        np.where(up, z, np.inf).min(axis=1),
-        np.where(down, z, -np.inf).max(axis=1),
-    )
-    high_up, low_down = (
-        np.where(up, z, -np.inf).max(axis=1),
-        np.where(down, z, np.inf).min(axis=1),
-    )
-    return np.where(low_up >= high_down, 1, np.where(high_up <= low_down, -1, 0))
+def _ends(z: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and the largest value of the people who count, for every resample."""
+    low = np.where(counts, z, np.inf).min(axis=1)
+    return low, np.where(counts, z, -np.inf).max(axis=1)
 
 
 # -- Platt scaling -----------------------------------------------------------------------------
