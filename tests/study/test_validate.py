@@ -165,8 +165,8 @@ def made_up(n=4000, a=0.0, b=1.0, seed=0):
 
 def test_recalibration_finds_what_is_wrong_and_then_nothing():
     frame = made_up(a=0.8, b=0.5)
-    found = recalibrate(frame, ["control", "case"])
-    both = found.parameters.set_index("version").loc["intercept and slope"]
+    parameters, predictions, _ = recalibrate(frame, ["control", "case"])
+    both = parameters.set_index("version").loc["intercept and slope"]
     assert both["intercept"] == pytest.approx(0.8, abs=0.15)
     assert both["slope"] == pytest.approx(0.5, abs=0.05)
     # The same, by an independent fit.
@@ -176,10 +176,10 @@ def test_recalibration_finds_what_is_wrong_and_then_nothing():
     np.testing.assert_allclose([both["intercept"], both["slope"]], fit.params, rtol=1e-6)
     # Applied to all rows, nothing is left to correct.
     p = expit(both["intercept"] + both["slope"] * x)
-    again = recalibrate(frame.assign(p_case=p, p_control=1 - p), ["control", "case"])
-    np.testing.assert_allclose(again.parameters["intercept"], 0, atol=1e-6)
-    np.testing.assert_allclose(again.parameters["slope"], 1, atol=1e-6)
-    assert found.predictions["model"].nunique() == 2
+    again, _, _ = recalibrate(frame.assign(p_case=p, p_control=1 - p), ["control", "case"])
+    np.testing.assert_allclose(again["intercept"], 0, atol=1e-6)
+    np.testing.assert_allclose(again["slope"], 1, atol=1e-6)
+    assert predictions["model"].nunique() == 2
 
 
 def test_recalibrated_figures_are_from_other_rows():
@@ -189,7 +189,7 @@ def test_recalibrated_figures_are_from_other_rows():
     flipped.loc[7, "label"] = "case" if frame.loc[7, "label"] == "control" else "control"
     groups = np.arange(60) // 6
     one, two = (
-        recalibrate(f.assign(group=groups), ["control", "case"]).predictions["p_case"][:60]
+        recalibrate(f.assign(group=groups), ["control", "case"])[1]["p_case"][:60]
         for f in (frame, flipped)
     )
     mates = groups == groups[7]
@@ -208,10 +208,10 @@ def test_recalibrated_figures_are_from_other_rows():
     ],
 )
 def test_where_recalibration_is_not_possible_it_says_why(classes, change, said):
-    found = recalibrate(made_up(n=40).assign(**change), classes)
-    assert found.predictions.empty
-    assert all(said in why for _, why in found.left_out)
-    assert len(found.left_out) == 2
+    _, predictions, left_out = recalibrate(made_up(n=40).assign(**change), classes)
+    assert predictions.empty
+    assert all(said in why for _, why in left_out)
+    assert len(left_out) == 2
 
 
 def test_mistakes_are_named(parts, tables, write, tmp_path, fitted):

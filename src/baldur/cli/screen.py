@@ -225,7 +225,7 @@ def screen_table(results: Results, width: int | None = None) -> list[Any]:
     from baldur.evaluation.metric_table import format_table, table_cells
 
     table, metrics = results.table("table"), results.record["metrics"]
-    heads, cells, _ = table_cells(table, metrics, "screen")
+    heads, cells = table_cells(table, metrics, "screen")
     sizes = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]
     pieces: list[list[int]] = [[0]]
     for j in range(1, len(heads)):

@@ -63,9 +63,8 @@ def build_table(
     pooled: Mapping[tuple[str, str], Sequence[float]],
     metrics: Sequence[str],
     models: Sequence[str],
-    *,
-    failures: Mapping[str, str] | None = None,
-    notes: Mapping[str, tuple[str, str]] | None = None,
+    notes: Mapping[str, tuple[str, str]],
+    failures: Mapping[str, str],
 ) -> pd.DataFrame:
     """Return the table of a comparison from its scores and its pooled estimates and intervals.
 
@@ -75,7 +74,7 @@ def build_table(
     for model in models:
         folds = scores[scores["model"] == model]
         row: dict[str, object] = {"model": model}
-        before, after = (notes or {}).get(model, ("", ""))
+        before, after = notes.get(model, ("", ""))
         row_notes = [before]
         for column in (*metrics, FEATURES):
             values = folds[column].to_numpy(dtype=float)
@@ -91,7 +90,7 @@ def build_table(
             row |= {f"{column}_{end}": value for end, value in zip(POOLED, ends, strict=True)}
         row["folds"] = len(folds)
         row["note"] = "; ".join(note for note in (*row_notes, after) if note)
-        row["failure"] = (failures or {}).get(model, "")
+        row["failure"] = failures.get(model, "")
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -133,7 +132,8 @@ def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.Da
         pooled_intervals(Resampled(predictions, classes), metrics) if len(predictions) else {},
         metrics,
         list(dict.fromkeys(predictions["model"])),
-        notes=prediction_notes(predictions, classes),
+        prediction_notes(predictions, classes),
+        {},
     )
 
 
@@ -142,11 +142,13 @@ def corrected_t_test(
 ) -> tuple[float, int, float, float]:
     """Test whether the mean difference of paired fold scores is zero: t, df, p, standard error.
 
-    The standard error is corrected for the training rows that folds share.
+    The standard error is corrected for the training rows that folds share. Missing scores do not
+    count.
 
     Shapes: difference (J,).
     """
     difference = np.asarray(difference, dtype=float)
+    difference = difference[~np.isnan(difference)]
     j, nan = len(difference), float("nan")
     if j < 2:
         return nan, max(j - 1, 0), nan, nan
@@ -190,9 +192,9 @@ def compare_pairs(
     rows = []
     for a, b in combinations(scores, 2):
         difference = np.asarray(scores[a], float) - np.asarray(scores[b], float)
-        difference = difference[~np.isnan(difference)]
         t, df, p, error = corrected_t_test(difference, test_train_ratio)
-        mean = float(difference.mean()) if len(difference) else float("nan")
+        known = difference[~np.isnan(difference)]
+        mean = float(known.mean()) if len(known) else float("nan")
         rows.append((metric, a, b, mean, error, t, df, p))
     columns = ["metric", "model_a", "model_b", "difference", "standard_error", "t", "df", "p"]
     frame = pd.DataFrame(rows, columns=columns).assign(p_holm=np.nan)
@@ -336,10 +338,10 @@ def format_table(
     _check_form(form)
     if figures not in FIGURES:
         raise InputError(f"figures must be one of {FIGURES}, but got {figures!r}.")
-    heads, cells, reasons = table_cells(table, metrics, form, figures)
+    heads, cells = table_cells(table, metrics, form, figures)
     # In LaTeX the notes are comments, which end with the line and need no more.
     escape = one_line if form == "latex" else _FORMS[form].escape
-    notes = [escape(note) for note in _notes(table, reasons, figures)]
+    notes = [escape(note) for note in _notes(table, figures)]
     rows = [heads, *cells]
     if form == "markdown":
         lines = ["| " + " | ".join(row) + " |" for row in rows]
@@ -353,15 +355,11 @@ def format_table(
         lines += [r"\end{tabular}", *(f"% {note}" for note in notes)]
     else:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [_aligned(row, widths) for row in rows]
+        aligned = [f"{{:<{widths[0]}}}", *(f"{{:>{width}}}" for width in widths[1:])]
+        lines = ["  ".join(aligned).format(*row).rstrip() for row in rows]
         lines.insert(1, "-" * (sum(widths) + 2 * (len(widths) - 1)))
         lines += notes
     return "\n".join(lines) + "\n"
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)]
-    return "  ".join([f"{row[0]:<{widths[0]}}", *cells[1:]]).rstrip()
 
 
 def format_heading(text: str, form: str) -> str:
@@ -377,16 +375,13 @@ def _check_form(form: str) -> None:
 
 def table_cells(
     table: pd.DataFrame, metrics: Sequence[str], form: str, figures: str = "intervals"
-) -> tuple[list[str], list[list[str]], dict[str, str]]:
-    """Return headings, rows of text, and the reasons of rows without figures.
-
-    Text is escaped for `form`.
-    """
+) -> tuple[list[str], list[list[str]]]:
+    """Return headings and rows of text, escaped for `form`."""
     style = _FORMS[form]
     columns = [*metrics, FEATURES]
     heads = ["", *(METRICS[m].heading for m in metrics), _FEATURES_HEADING]
     best = _best(table, columns, figures)
-    rows, reasons = [], {}
+    rows = []
     starred = "recall" if "recall" in metrics else columns[0]
     for record in table.to_dict("records"):
         name = str(record["model"])
@@ -394,7 +389,6 @@ def table_cells(
         row = [label.replace("-l1", r"-$\ell$1") if form == "latex" else label]
         rows.append(row)
         if record["failure"]:
-            reasons[name] = str(record["failure"])
             row += ["failed", *[""] * (len(columns) - 1)]
             continue
         for column in columns:
@@ -406,7 +400,7 @@ def table_cells(
             if column == starred and str(record["note"]).startswith("chance level"):
                 text += style.star
             row.append(style.bold.format(text) if name in best[column] and text != "-" else text)
-    return [style.escape(head) for head in heads], rows, reasons
+    return [style.escape(head) for head in heads], rows
 
 
 def _best(table: pd.DataFrame, columns: Sequence[str], figures: str) -> dict[str, set[str]]:
@@ -424,14 +418,7 @@ def _best(table: pd.DataFrame, columns: Sequence[str], figures: str) -> dict[str
 
 
 def fixed(value: float, digits: int = 2, *, sign: bool = False) -> str:
-    """Return a number with so many decimals; one that is rounded to 0 has no sign.
-
-    Examples
-    --------
-    >>> from baldur.evaluation.metric_table import fixed
-    >>> fixed(0.126, sign=True), fixed(0.004, sign=True), fixed(-0.004), fixed(-0.126)
-    ('+0.13', '0.00', '0.00', '-0.13')
-    """
+    """Return a number with so many decimals; one that is rounded to 0 has no sign."""
     text = f"{value:z.{digits}f}"
     return f"+{text}" if sign and float(text) > 0 else text
 
@@ -461,14 +448,14 @@ def _short(value: float) -> str:
     return f"{value:.2f}" if value >= 0.01 else f"{value:.1e}"
 
 
-def _notes(table: pd.DataFrame, reasons: Mapping[str, str], figures: str) -> list[str]:
-    notes = []
+def _notes(table: pd.DataFrame, figures: str) -> list[str]:
+    notes, records = [], table.to_dict("records")
     if figures == "intervals" and (table["failure"] == "").any():
         notes.append(_INTERVALS_NOTE)
     if table["note"].str.startswith("chance level").any():
         notes.append(_CHANCE_NOTE)
-    for record in table.to_dict("records"):
+    for record in records:
         rest = str(record["note"]).removeprefix("chance level").strip("; ")
         if rest:
             notes.append(f"{record['model']}: {rest}.")
-    return notes + [f"{name} failed: {reason}" for name, reason in reasons.items()]
+    return notes + [f"{r['model']} failed: {r['failure']}" for r in records if r["failure"]]

@@ -370,8 +370,8 @@ class NestedResult:
             pooled_intervals(self.resampled, self.metrics) if self.finished() else {},
             self.metrics,
             self.models,
-            failures=self.failures,
-            notes=notes,
+            notes,
+            self.failures,
         )
 
     @cached_property

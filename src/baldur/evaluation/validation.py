@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -207,18 +206,15 @@ VERSIONS = {"intercept": False, "intercept and slope": True}
 _FOLDS = 10
 
 
-@dataclass(frozen=True)
-class Recalibrated:
-    """Recalibrated versions of one model's predictions."""
+def recalibrate(
+    predictions: pd.DataFrame, classes: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame, list[tuple[str, str]]]:
+    """Recalibrate the probabilities of two classes on the rows they were made for.
 
-    parameters: pd.DataFrame  # version, intercept, slope, rows, learned from all rows
-    predictions: pd.DataFrame
-    left_out: list[tuple[str, str]]  # (version, reason)
-
-
-def recalibrate(predictions: pd.DataFrame, classes: Sequence[str]) -> Recalibrated:
-    """Recalibrate the probabilities of two classes on the rows they were made for."""
-    rows, parts, left_out = [], [predictions.iloc[:0]], []
+    Returns version, intercept, slope and rows (learned from all rows), the predictions, and the
+    versions that are left out with the reason.
+    """
+    rows, parts, left_out = [], [], []
     why = _unusable(predictions, classes)
     for version, with_slope in VERSIONS.items():
         if why:
@@ -241,7 +237,8 @@ def recalibrate(predictions: pd.DataFrame, classes: Sequence[str]) -> Recalibrat
         better["model"] = predictions["model"] + f" (recalibrated: {version})"
         parts.append(predictions.assign(**better))
     parameters = pd.DataFrame(rows, columns=["version", "intercept", "slope", "rows"])
-    return Recalibrated(parameters, pd.concat(parts[1:] or parts, ignore_index=True), left_out)
+    recalibrated = pd.concat(parts, ignore_index=True) if parts else predictions.iloc[:0]
+    return parameters, recalibrated, left_out
 
 
 def _unusable(predictions: pd.DataFrame, classes: Sequence[str]) -> str:

@@ -266,7 +266,6 @@ def _fold_test(
             np.array([f.score(metric, y, n_classes, rows) for f in fits[name]], dtype=float)
             for name in (model, reference)
         )
-        difference = value - other
-        return corrected_t_test(difference[~np.isnan(difference)], ratio)[2]
+        return corrected_t_test(value - other, ratio)[2]
 
     return p_value

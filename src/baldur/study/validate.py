@@ -219,15 +219,15 @@ def validate_study(
             tables["shift_views"], tables["shift_features"] = shifts
         else:
             notes.append("the model does not remember its training predictors; fit it again")
-        better = recalibrate(predictions, classes)
-        if len(better.predictions):
-            tables["recalibration"] = better.parameters
-            again = _judged(better.predictions, options)
+        parameters, recalibrated, left_out = recalibrate(predictions, classes)
+        if len(recalibrated):
+            tables["recalibration"] = parameters
+            again = _judged(recalibrated, options)
             tables |= {f"{RECALIBRATED}{name}": table for name, table in again.items()}
     record = {"title": config.title, "classes": classes, "models": [name], "notes_on_data": notes}
     done = Results(folder=folder, tables=tables, record=record)
     contents = {f"{name}.csv": csv_text(table).encode() for name, table in tables.items()}
-    contents[SUMMARY] = summary(done, model, better.left_out).encode()
+    contents[SUMMARY] = summary(done, model, left_out).encode()
     replace_files(folder, contents, VALIDATION_FILES)
     add_to_log(
         folder,
