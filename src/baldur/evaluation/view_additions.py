@@ -442,13 +442,11 @@ def _moves(
     held: HeldOutPredictions, without: HeldOutPredictions, threshold: float
 ) -> HeldOutPredictions:
     """Return predictions with the labels 1, -1 and 0 for people who move up, down and not."""
-    repeats = []
-    for (rows, p), (rows_without, q) in zip(held.repeats, without.repeats, strict=True):
-        before = np.full(len(held.people), np.nan)
-        before[rows_without] = pairs(q, 1)[0] >= threshold
-        after = pairs(p, 1)[0] >= threshold
-        repeats.append((rows, replace(p, label=after - before[rows])))
-    return replace(held, repeats=repeats)
+    before = np.full((without.repeat.max() + 1, len(without.people)), np.nan)
+    before[without.repeat, without.person] = pairs(without.predicted, 1)[0] >= threshold
+    after = pairs(held.predicted, 1)[0] >= threshold
+    label = after - before[held.repeat, held.person]
+    return replace(held, predicted=replace(held.predicted, label=label))
 
 
 def _moved_shares(p: Predicted, weights: np.ndarray) -> np.ndarray:

@@ -234,8 +234,7 @@ def calibration_curves(
 
     def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
         for name, target in held.targets if held.has_proba or not held.classes else ():
-            everything = np.concatenate([pairs(p, target)[0] for _, p in held.repeats])
-            ends = np.quantile(everything, [_CURVE_TAIL, 1 - _CURVE_TAIL])
+            ends = np.quantile(pairs(held.predicted, target)[0], [_CURVE_TAIL, 1 - _CURVE_TAIL])
             grid = np.unique(np.linspace(ends[0], ends[1], points))
             kernel = neighbour_weights(pairs(held.repeats[0][1], target)[0], grid)
             # Effective number of people behind each point, distant ones weighted less.

@@ -148,7 +148,7 @@ def _rank_statistics(
 ) -> Iterator[Statistic]:
     """Yield measures of the classes for which a model has scores of people inside and outside."""
     for name, target in held.targets:
-        if target is None or any(_class_scores(p, target) is None for _, p in held.repeats):
+        if target is None or _class_scores(held.predicted, target) is None:
             continue
         is_class = held.truth[held.members] == target
         cases, controls = float(is_class.sum()), float((~is_class).sum())

@@ -218,11 +218,9 @@ def for_population(
     """
     if prevalence is None or not shift or usable(held):
         return held
-    repeats = []
-    for rows, p in held.repeats:
-        positive = shift_prevalence(pairs(p, 1)[0], held.share(1), prevalence)
-        repeats.append((rows, replace(p, proba=np.column_stack([1 - positive, positive]))))
-    return replace(held, repeats=repeats)
+    positive = shift_prevalence(pairs(held.predicted, 1)[0], held.share(1), prevalence)
+    proba = np.column_stack([1 - positive, positive])
+    return replace(held, predicted=replace(held.predicted, proba=proba))
 
 
 def usable(held: HeldOutPredictions) -> str:
@@ -298,10 +296,9 @@ def threshold_measures(
             return
         share = held.share(1) if prevalence is None else prevalence
         held = for_population(held, prevalence, shift)
-        everywhere = len(held.repeats)
-        cuts: list[Cut] = [(at, "stated", [at] * everywhere, "") for at in stated.tolist()]
+        cuts: list[Cut] = [(at, "stated", at, "") for at in stated.tolist()]
         if thresholds is None:
-            cuts.append((share, "prevalence", [share] * everywhere, ""))
+            cuts.append((share, "prevalence", share, ""))
         cuts += [_chosen_cut(held, rule, least) for rule, least in wanted]
         for threshold, rule, judged_at, note in cuts:
             rates = _rates(sample, held, judged_at)
@@ -319,8 +316,8 @@ def threshold_measures(
     return sample.table(rows, columns)
 
 
-Cut = tuple[float, str, Sequence[float | np.ndarray], str]
-"""A threshold, its rule, the thresholds at which the people of each repeat are judged, a note."""
+Cut = tuple[float, str, float | np.ndarray, str]
+"""A threshold, its rule, the threshold at which rows are judged (or that of each), and a note."""
 
 
 def _chosen_cut(held: HeldOutPredictions, rule: str, least: float) -> Cut:
@@ -332,17 +329,15 @@ def _chosen_cut(held: HeldOutPredictions, rule: str, least: float) -> Cut:
         raise InputError(f"A {rule} must lie above 0 and up to 1, but got {least!r}.")
     side = 1 if rule == "sensitivity" else 0
     rule = f"{rule} {least:g}"
-    repeats = [(pairs(p, 1)[0], p.truth == side) for _, p in held.repeats]
-    threshold = _threshold_with_share(np.concatenate([p[at] for p, at in repeats]), side, least)
-    judged_at = []
-    for (proba, at), fold in zip(repeats, held.folds, strict=True):
-        cuts = np.zeros(len(proba))
-        for name in np.unique(fold):
-            others = proba[at & (fold != name)]
-            if not len(others):
-                return threshold, rule, [threshold] * len(repeats), SAME_PEOPLE
-            cuts[fold == name] = _threshold_with_share(others, side, least)
-        judged_at.append(cuts)
+    proba, on_side = pairs(held.predicted, 1)[0], held.predicted.truth == side
+    threshold = _threshold_with_share(proba[on_side], side, least)
+    judged_at = np.zeros(len(proba))
+    for repeat, fold in set(zip(held.repeat.tolist(), held.fold.tolist(), strict=True)):
+        in_repeat, in_fold = held.repeat == repeat, held.fold == fold
+        others = proba[on_side & in_repeat & ~in_fold]
+        if not len(others):
+            return threshold, rule, threshold, SAME_PEOPLE
+        judged_at[in_repeat & in_fold] = _threshold_with_share(others, side, least)
     return threshold, rule, judged_at, ""
 
 
@@ -356,13 +351,11 @@ def _threshold_with_share(proba: np.ndarray, side: int, share: float) -> float:
 
 
 def _rates(
-    sample: Resampled, held: HeldOutPredictions, thresholds: Sequence[float | np.ndarray]
+    sample: Resampled, held: HeldOutPredictions, threshold: float | np.ndarray
 ) -> tuple[float, float, float, float]:
     """Return sensitivity, false-positive rate and the numbers of cases and controls of a test."""
-    judged = [
-        (rows, replace(p, label=(pairs(p, 1)[0] >= cuts).astype(np.intp)))
-        for (rows, p), cuts in zip(held.repeats, thresholds, strict=True)
-    ]
+    positive = (pairs(held.predicted, 1)[0] >= threshold).astype(np.intp)
+    judged = replace(held, predicted=replace(held.predicted, label=positive))
 
     def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
         both = positive_rates(p.label, p.truth == 1, np.array([HALF]), weights)[:2]
@@ -370,10 +363,10 @@ def _rates(
 
     case = held.truth[held.members] == 1
     if len(held.repeats) == 1 and held.n_units == len(case):
-        estimate = rates(judged[0][1], np.ones((1, len(case))))[0]
+        estimate = rates(judged.predicted, np.ones((1, len(case))))[0]
         counts = [float(case.sum()), float((~case).sum())]
     else:
-        draws = sample.draw(Statistic(replace(held, repeats=judged), rates))
+        draws = sample.draw(Statistic(judged, rates))
         estimate, counts = draws.estimate, _effective_counts(held, draws, case)
     return float(estimate[0]), float(estimate[1]), counts[0], counts[1]
 

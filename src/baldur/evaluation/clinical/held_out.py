@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -28,16 +28,24 @@ class HeldOutPredictions:
     people: np.ndarray  # (n_people,); Identifiers; the same for every model of a table
     units: np.ndarray  # (n_people,)
     truth: np.ndarray  # (n_people,); Class codes, the positive one last, or numbers
-    repeats: list[tuple[np.ndarray, Predicted]]  # (array of int, Predicted)
+    person: np.ndarray  # (n_rows,); Number of the person of every row, repeat by repeat
+    predicted: Predicted  # Of these rows
+    repeat: np.ndarray  # (n_rows,); Numbers from 0
+    fold: np.ndarray  # (n_rows,)
     classes: list[str]  # Empty in regression
-    folds: list[np.ndarray]  # Of each repeat: names of the folds, as long as its rows
     scaled: bool = False  # Probabilities come from decision scores by Platt scaling
     sites: np.ndarray | None = None  # (n_people,)
 
     @property
     def has_proba(self) -> bool:
-        """Whether every repeat has probabilities."""
-        return all(p.proba is not None for _, p in self.repeats)
+        """Whether there are probabilities."""
+        return self.predicted.proba is not None
+
+    @cached_property
+    def repeats(self) -> list[tuple[np.ndarray, Predicted]]:
+        """People and predictions of every repeat; one without rows where nobody is predicted."""
+        parts = [np.flatnonzero(self.repeat == r) for r in np.unique(self.repeat)]
+        return [(self.person[at], self.predicted.take(at)) for at in parts or [self.repeat]]
 
     @property
     def targets(self) -> list[tuple[str, int | None]]:
@@ -60,19 +68,18 @@ class HeldOutPredictions:
     def members(self) -> np.ndarray:
         """Mask of the people for whom the model has predictions."""
         mask = np.zeros(len(self.people), dtype=bool)
-        mask[np.concatenate([rows for rows, _ in self.repeats])] = True
+        mask[self.person] = True
         return mask
 
     def where(self, chosen: np.ndarray) -> HeldOutPredictions:
         """Return the predictions of some people (a mask over all); their numbers do not change."""
         if chosen.all():
             return self
-        inside = [chosen[rows] for rows, _ in self.repeats]
-        repeats = [
-            (rows[at], p.take(at)) for at, (rows, p) in zip(inside, self.repeats, strict=True)
-        ]
-        folds = [fold[at] for at, fold in zip(inside, self.folds, strict=True)]
-        return replace(self, repeats=repeats, folds=folds)
+        at = chosen[self.person]
+        return replace(
+            self, person=self.person[at], predicted=self.predicted.take(at),
+            repeat=self.repeat[at], fold=self.fold[at],
+        )  # fmt: skip
 
     @property
     def n_units(self) -> int:
@@ -123,19 +130,21 @@ def read_held_out(
     if "group" in table:
         units = pd.factorize(by_person["group"].astype(str))[0]
     sites = by_person["site"].to_numpy(dtype=str) if "site" in table else None
+    repeat = pd.factorize(table["repeat"], sort=True)[0]
+    fold = table["fold"].to_numpy() if "fold" in table else np.zeros(len(table))
     models = {}
     for model, part in table.groupby("model", sort=False):
-        repeats, folds = [], []
-        for _, rows in part.groupby("repeat", sort=True):
-            repeats.append((person[rows.index.to_numpy()], predicted_of(rows, names)))
-            folds.append(rows["fold"].to_numpy() if "fold" in rows else np.zeros(len(rows)))
+        rows = part.index.to_numpy()
+        rows = rows[np.argsort(repeat[rows], kind="stable")]
+        predicted = predicted_of(table.loc[rows], names)
         scaled = "probability" in part and bool((part["probability"] == PLATT).any())
         if scaled:
             # Decision scores of different folds have no common scale; probabilities have.
-            repeats = [(at, replace(p, margin=None)) for at, p in repeats]
+            predicted = replace(predicted, margin=None)
         models[str(model)] = HeldOutPredictions(
-            str(model), np.asarray(people), units, truth, repeats, names, folds, scaled, sites
-        )
+            str(model), np.asarray(people), units, truth, person[rows], predicted, repeat[rows],
+            fold[rows], names, scaled, sites,
+        )  # fmt: skip
     return models
 
 

@@ -143,7 +143,7 @@ def metric_differences(
 def _why_undefined(held: HeldOutPredictions, metric: str) -> str:
     """Return the note on a metric that these predictions do not define."""
     heading = METRICS[metric].heading
-    if held.classes and len(np.unique(np.concatenate([p.truth for _, p in held.repeats]))) < 2:
+    if held.classes and len(np.unique(held.predicted.truth)) < 2:
         return f"{heading} needs two classes"
     if held.classes and not held.has_proba:
         return f"{heading} needs probabilities, which this model does not give"
