@@ -33,6 +33,8 @@ from baldur.evaluation.metric_table import (
 from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.models import Model
 from baldur.evaluation.result_tables import (
+    added_value_of,
+    check_view_sets,
     feature_locations,
     few_features_frame,
     few_names_frame,
@@ -51,7 +53,6 @@ from baldur.evaluation.selected_features import (
 )
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.view_additions import AddedValue
-from baldur.evaluation.view_sets import added_value_of, check_view_sets
 from baldur.exceptions import InputError
 from baldur.preparation.site_effects import COLUMNS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,23 @@ import pandas as pd
 
 from baldur.core.types import Array
 from baldur.evaluation.clinical.held_out import PLATT, Resampled, long_table, metric_statistic
-from baldur.evaluation.selected_features import CORRELATION_COLUMNS, feature_correlations
+from baldur.evaluation.metric_table import corrected_t_test
+from baldur.evaluation.selected_features import (
+    CORRELATION_COLUMNS,
+    feature_correlations,
+    view_shares,
+)
+from baldur.evaluation.view_additions import (
+    AddedValue,
+    FoldTest,
+    compare_view_sets,
+    view_comparisons,
+)
+from baldur.exceptions import InputError
+from baldur.views.validate import some
 
 if TYPE_CHECKING:
+    from baldur.evaluation.design import Comparison
     from baldur.evaluation.jobs import OuterFit
     from baldur.views import MultiView
 
@@ -271,3 +285,89 @@ def image_grids(data: MultiView) -> dict[str, dict[str, Any]]:
         grid |= {k: str(v) for k, v in named.items() if isinstance(v, (str, Path))}
         grids[view] = grid
     return grids
+
+
+# -- what each view adds -------------------------------------------------------------------------
+
+
+def added_value_of(
+    comparison: Comparison,
+    fits: Mapping[str, Sequence[OuterFit]],
+    sample: Resampled,
+    baseline: Sequence[str],
+    *,
+    model: str | None = None,
+    thresholds: Sequence[float] | None = None,
+    prevalence: float | None = None,
+) -> AddedValue:
+    """Compute what each view adds, from the rows of a comparison with different views."""
+    from baldur.evaluation.view_sets import check_views
+
+    data = comparison.data
+    base = check_views(baseline, data.view_names, "baseline")
+    possible, missing = check_view_sets(comparison, fits, base, model)
+    if not possible:
+        raise InputError(missing)
+    name, rows, _ = _models_by_views(comparison, fits, model)
+    place = pd.Index(data.sample_ids.astype(str))
+    people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
+    present = {view: data.view(view).present[people] for view in data.view_names}
+    table, reclassification = compare_view_sets(
+        sample,
+        view_comparisons(rows, base, present),
+        thresholds=thresholds,
+        prevalence=prevalence,
+        fold_test=_fold_test(comparison, fits, people),
+    )
+    row = rows.get(tuple(data.view_names))
+    shares = view_shares({} if row is None else {row: fits[row]})
+    mean = shares.groupby("view", sort=False)["variance_share"].mean().reset_index(name="share")
+    return AddedValue(table, reclassification, mean.dropna(), base, name)
+
+
+def check_view_sets(
+    comparison: Comparison,
+    finished: Collection[str],
+    baseline: Sequence[str],
+    model: str | None = None,
+) -> tuple[bool, str]:
+    """Say whether any two view sets of a model can be compared, and what is missing."""
+    name, rows, failed = _models_by_views(comparison, finished, model)
+    nobody = {view: np.zeros(0, dtype=bool) for view in comparison.data.view_names}
+    possible = any(asked["reference"] for asked, _ in view_comparisons(rows, baseline, nobody))
+    why = f"because these models failed: {some(failed)}" if failed else ""
+    if possible:
+        return True, f"Some comparisons of view sets are missing, {why}." if failed else ""
+    nothing = f"There are no two view sets of {name!r} to compare"
+    if failed:
+        return False, f"{nothing}, {why}."
+    return False, f"{nothing}; run nested_cv with baseline_views={list(baseline)}."
+
+
+def _models_by_views(
+    comparison: Comparison, finished: Collection[str], name: str | None
+) -> tuple[str, dict[tuple[str, ...], str], list[str]]:
+    # The models are not needed to read or show tables, and take long to import.
+    from baldur.evaluation.view_sets import models_by_views
+
+    whole = None if name is None else comparison.model(name)
+    return models_by_views(comparison.models, comparison.data, finished, whole)
+
+
+def _fold_test(
+    comparison: Comparison, fits: Mapping[str, Sequence[OuterFit]], people: np.ndarray
+) -> FoldTest:
+    """Return the p-value of the corrected resampled t-test over the folds, on some people."""
+    y, n_classes = comparison.y, comparison.n_classes
+    ratio = float(np.mean([len(f.test) / len(f.train) for f in comparison.folds]))
+
+    def p_value(model: str, reference: str, metric: str, chosen: np.ndarray) -> float:
+        rows = np.zeros(len(y), dtype=bool)
+        rows[people] = chosen
+        value, other = (
+            np.array([f.score(metric, y, n_classes, rows) for f in fits[name]], dtype=float)
+            for name in (model, reference)
+        )
+        return corrected_t_test(value - other, ratio)[2]
+
+    return p_value
