@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 
 from baldur.datasets import make_multiview
 from baldur.evaluation import SideBySide, nested_cv
-from baldur.evaluation.clinical.logistic_fit import Platt
+from baldur.evaluation.clinical.calibration import Platt
 from baldur.evaluation.metrics import Predicted, score
 from baldur.evaluation.splits import FoldPlan
 

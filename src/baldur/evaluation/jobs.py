@@ -16,7 +16,7 @@ import numpy as np
 from baldur.core.atomic_io import writing
 from baldur.core.threads import one_thread
 from baldur.estimators.summary import FEW
-from baldur.evaluation.clinical.logistic_fit import Platt
+from baldur.evaluation.clinical.calibration import Platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.fitted_model import (
     by_class,

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from baldur.core.threads import one_thread
 from baldur.estimators.classifier import BaldurClassifier
 from baldur.estimators.regressor import BaldurRegressor
-from baldur.evaluation.clinical.logistic_fit import needs_platt
+from baldur.evaluation.clinical.calibration import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.fitted_model import predict_rows
 from baldur.evaluation.jobs import ALL, Split, outcomes_of, seed_of

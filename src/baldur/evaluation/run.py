@@ -27,7 +27,7 @@ import joblib
 import numpy as np
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from baldur.evaluation.clinical.logistic_fit import needs_platt
+from baldur.evaluation.clinical.calibration import needs_platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.job_store import Fingerprint, JobStore, Outcome, job_key, libraries
 from baldur.evaluation.jobs import (

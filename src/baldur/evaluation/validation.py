@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import expit
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-from baldur.evaluation.clinical.logistic_fit import fit_intercept, fit_line, log_odds
+from baldur.evaluation.clinical.calibration import fit_intercept, fit_line, log_odds
 from baldur.exceptions import InputError
 from baldur.preparation.new_samples import FAR_CELL
 from baldur.views import MultiView, View

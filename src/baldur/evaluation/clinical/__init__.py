@@ -9,7 +9,6 @@ Out: tidy data frames, for a file or a figure; no drawings.
   tables of a run share, and returns the table with intervals.
 - `metric_intervals`, `calibration`, `curves`, `decision` and `learning_curves` define
   statistics; `evaluation` computes all tables.
-- `logistic_fit` fits logistic regressions on all resamples at once.
 
 ``docs/understand/evaluation.md`` says what the intervals include. It may import the metrics;
 no other part of the evaluation.

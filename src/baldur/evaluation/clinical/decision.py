@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.special import expit, logit, ndtri
 
 from baldur.evaluation.clinical.bootstrap import Draws, wilson
-from baldur.evaluation.clinical.calibration import pairs
+from baldur.evaluation.clinical.calibration import log_odds, pairs
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     HeldOutPredictions,
@@ -25,7 +25,6 @@ from baldur.evaluation.clinical.held_out import (
     Statistic,
     resample,
 )
-from baldur.evaluation.clinical.logistic_fit import log_odds
 from baldur.evaluation.metrics import Predicted
 from baldur.exceptions import InputError
 

@@ -133,23 +133,18 @@ def evaluate_predictions(
     True
     """
     sample = resample(predictions, **bootstrap)
-    names = {"metrics": tuple(sample.metrics(metrics))}
     population: dict[str, Any] = {"prevalence": prevalence, "shift": shift}
-    rules: dict[str, Any] = {
-        "thresholds": None if thresholds is None else tuple(thresholds),
-        "sensitivities": tuple(sensitivities),
-        "specificities": tuple(specificities),
-    }
+    chosen = {"sensitivities": sensitivities, "specificities": specificities}
     of_groups = pd.DataFrame()
     if subgroups is not None:
         of_groups = subgroup_measures(sample, subgroups, least=least)
     return Evaluation(
-        intervals=sample.once(metric_intervals, **names),
-        differences=sample.once(metric_differences, **names),
+        intervals=sample.once(metric_intervals, metrics=metrics),
+        differences=sample.once(metric_differences, metrics=metrics),
         calibration=sample.once(calibration_measures),
         calibration_curve=sample.once(calibration_curves),
         decision=sample.once(decision_curves, **population),
-        thresholds=sample.once(threshold_measures, **rules, **population),
+        thresholds=sample.once(threshold_measures, thresholds=thresholds, **chosen, **population),
         subgroups=of_groups,
         left_out=_left_out(sample.models),
     )

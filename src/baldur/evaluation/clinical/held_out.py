@@ -326,7 +326,8 @@ class Resampled:
 
     def once(self, make: Callable[..., pd.DataFrame], **options: Any) -> pd.DataFrame:
         """Return a copy of the table that a function makes; it is made once for each options."""
-        key = (make.__name__, *options.items())
+        values = (tuple(v) if np.iterable(v) else v for v in options.values())
+        key = (make.__name__, *values)
         if key not in self._frames:
             self._frames[key] = make(self, **options)
         return self._frames[key].copy()
