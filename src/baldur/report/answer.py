@@ -163,16 +163,7 @@ def prediction_sentence(
 
 # -- Are its probabilities right? ----------------------------------------------------------------
 
-_CALIBRATION_OUTCOMES = {
-    "right": SHOWN,
-    "too extreme": NOT_SHOWN,
-    "too cautious": NOT_SHOWN,
-    "too low": NOT_SHOWN,
-    "too high": NOT_SHOWN,
-    "no slope": UNKNOWN,
-    "no intercept": UNKNOWN,
-    "too wide": UNKNOWN,
-}
+_MISCALIBRATED = ("too extreme", "too cautious", "too low", "too high")
 _TOLERATED = f"{SLOPES[0]:.2f} to {SLOPES[1]:.2f}"
 
 
@@ -195,9 +186,8 @@ def calibration_case(slope: Interval, intercept: Interval | None) -> str:
     return "too wide" if intercept is None or judged else "no intercept"
 
 
-def calibration_of(rows: pd.DataFrame) -> tuple[Interval, Interval]:
-    """Return calibration slope and intercept."""
-    return interval_of(rows, measure="slope"), interval_of(rows, measure="intercept")
+def _calibration_outcome(case: str) -> str:
+    return SHOWN if case == "right" else NOT_SHOWN if case in _MISCALIBRATED else UNKNOWN
 
 
 def calibration_sentence(run: Results, main: str) -> Sentence | None:
@@ -207,7 +197,7 @@ def calibration_sentence(run: Results, main: str) -> Sentence | None:
         return None
     if len(run.classes) > 2:
         return _calibration_of_classes(rows, run.classes)
-    slope, intercept = calibration_of(rows)
+    slope, intercept = (interval_of(rows, measure=m) for m in ("slope", "intercept"))
     if run.classes:
         return calibration_answer(slope, intercept)
     return calibration_answer(slope, None, "predictions", "Are its predictions right on average?")
@@ -241,54 +231,50 @@ def calibration_answer(
         "too wide": f"This cannot be determined: {figure}. The interval includes 1, but it reaches "
         f"beyond {_TOLERATED}, so the {what} may be right or not.",
     }[case]
-    return Sentence(question, text, _CALIBRATION_OUTCOMES[case])
+    return Sentence(question, text, _calibration_outcome(case))
 
 
 def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:
     """Return one sentence for several classes, each judged by its own intervals."""
-    found = {name: calibration_of(rows[rows["class"].astype(str) == name]) for name in classes}
-    cases = {name: calibration_case(*intervals) for name, intervals in found.items()}
-    outcomes = {name: _CALIBRATION_OUTCOMES[case] for name, case in cases.items()}
-    wrong, unknown = (
-        [name for name in classes if outcomes[name] == outcome] for outcome in (NOT_SHOWN, UNKNOWN)
-    )
+    wrong, wide, inestimable = [], [], 0
+    for name in classes:
+        of_class = rows[rows["class"].astype(str) == name]
+        slope, intercept = (interval_of(of_class, measure=m) for m in ("slope", "intercept"))
+        case = calibration_case(slope, intercept)
+        if case in _MISCALIBRATED:
+            figure = f"intercept {intercept}" if case in _MISCALIBRATED[2:] else f"slope {slope}"
+            wrong.append(f"{short(name)} ({case}, {figure})")
+        elif case == "too wide":
+            wide.append(f"{short(name)} {slope}")
+        elif case != "right":
+            inestimable += 1
+    unknown = len(wide) + inestimable
     if wrong:
-        seen = []
-        for name in wrong:
-            slope, intercept = found[name]
-            by_intercept = cases[name] in ("too low", "too high")
-            figure = f"intercept {intercept}" if by_intercept else f"slope {slope}"
-            seen.append(f"{short(name)} ({cases[name]}, {figure})")
-        text = f"No, not for {listed(seen, 5)}."
+        text = f"No, not for {listed(wrong, 5)}."
         if unknown:
-            others = count(len(unknown), "other class", "other classes")
+            others = count(unknown, "other class", "other classes")
             text += f" For {others} it cannot be determined."
         return Sentence(CALIBRATED, f"{text} The intervals are in calibration.csv.", NOT_SHOWN)
-    if unknown:
-        wide = [f"{short(n)} {found[n][0]}" for n in classes if cases[n] == "too wide"]
-        text = f"This cannot be determined for {len(unknown)} of {len(classes)} classes: "
-        text += f"{_unknown_classes(len(unknown) - len(wide), wide)}; see calibration.csv."
-        return Sentence(CALIBRATED, text, UNKNOWN)
-    text = (
-        "Yes, for every class the interval of the calibration slope lies within 0.80 to 1.25 and "
-        "that of the intercept includes 0."
-    )
-    return Sentence(CALIBRATED, text, SHOWN)
-
-
-def _unknown_classes(missing: int, wide: list[str]) -> str:
-    """Return why it cannot be determined whether the probabilities of some classes are right."""
-    parts = []
-    if missing:
-        of = count(missing, "class", "classes")
-        parts.append(f"the calibration slope or intercept of {of} could not be estimated")
+    if not unknown:
+        text = (
+            "Yes, for every class the interval of the calibration slope lies within 0.80 to 1.25 "
+            "and that of the intercept includes 0."
+        )
+        return Sentence(CALIBRATED, text, SHOWN)
+    reasons = []
+    if inestimable:
+        number_of = count(inestimable, "class", "classes")
+        reasons.append(
+            f"the calibration slope or intercept of {number_of} could not be estimated"
+        )
     if wide:
         interval, reaches = _verb(wide, "interval", "intervals"), _verb(wide, "reaches", "reach")
-        parts.append(
+        reasons.append(
             f"the {interval} of the calibration slope of {count(len(wide), 'class', 'classes')} "
             f"{reaches} beyond {_TOLERATED} ({listed(wide, 3)})"
         )
-    return ", and ".join(parts)
+    text = f"This cannot be determined for {unknown} of {len(classes)} classes: "
+    return Sentence(CALIBRATED, f"{text}{', and '.join(reasons)}; see calibration.csv.", UNKNOWN)
 
 
 # -- Do other models predict better? -------------------------------------------------------------
@@ -413,16 +399,13 @@ def gains_of_trees(run: Results) -> pd.DataFrame:
 
 def better_trees(gains: pd.DataFrame) -> list[str]:
     """Return the models of trees that are shown to be better than every linear model."""
-    return _trees(gains, (side_of_zero(gains) > 0).groupby(gains["tree"], sort=False).all())
+    better = (side_of_zero(gains) > 0).groupby(gains["tree"], sort=False).all()
+    return better.index[better].astype(str).tolist()
 
 
 def _worse_trees(gains: pd.DataFrame) -> list[str]:
     """Return the models of trees than which at least one linear model is shown to be better."""
-    return _trees(gains, (side_of_zero(gains) < 0).groupby(gains["tree"], sort=False).any())
-
-
-def _trees(gains: pd.DataFrame, chosen: pd.Series) -> list[str]:
-    return [str(tree) for tree in chosen.index[chosen]]
+    return gains.loc[side_of_zero(gains) < 0, "tree"].astype(str).unique().tolist()
 
 
 def named_trees(gains: pd.DataFrame, trees: Sequence[str]) -> str:

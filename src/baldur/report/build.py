@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,33 +71,26 @@ def report_folder(
         raise InputError(f"{place} is not a folder; give a folder of results, or a model folder.")
     # Without a path it is this name in the folder, whatever a stranger put there.
     target = place / REPORT if path is None else _file_at(Path(path))
-    if (place / _MANIFEST).is_file():
-        _refuse_model(model, place, "a model folder")
-        fitted = _load(place)
-        return _write(target, make_page, None, fitted, people=people, title=title)
-    if is_validation(place):
-        _refuse_model(model, place, "the folder of a validation")
-        return _write(target, validation_page, open_validation(place), people, title)
-    results = Results.read(place)
-    added = None if model is None else _load(model)
-    options = {"people": people, "title": title, "linked": path is None}
-    _write(target, make_page, results, added, **options)
-    if path is None:
-        list_page(results)
-    return target
-
-
-def _load(folder: str | Path) -> FittedModel:
-    from baldur.saving import load
-
-    return FittedModel.of_saved(load(folder, study=True))
-
-
-def _refuse_model(model: str | Path | None, place: Path, what: str) -> None:
-    if model is not None:
+    is_model, of_cohort = (place / _MANIFEST).is_file(), is_validation(place)
+    if model is not None and (is_model or of_cohort):
+        what = "a model folder" if is_model else "the folder of a validation"
         raise InputError(
             f"{place} is {what}; --model can be combined with a folder of results only."
         )
+    fitted_folder, fitted = place if is_model else model, None
+    if fitted_folder is not None:
+        from baldur.saving import load
+
+        fitted = FittedModel.of_saved(load(fitted_folder, study=True))
+    if is_model:
+        return _write(target, make_page, None, fitted, people=people, title=title)
+    if of_cohort:
+        return _write(target, validation_page, open_validation(place), people, title)
+    results, linked = Results.read(place), path is None
+    _write(target, make_page, results, fitted, people=people, title=title, linked=linked)
+    if linked:
+        list_page(results)
+    return target
 
 
 def report_study(
@@ -244,20 +236,13 @@ def _file_at(path: Path) -> Path:
 def _write(path: Path, make: Callable[..., Page], *arguments: Any, **options: Any) -> Path:
     """Make a page and write it, if the libraries that it needs are there."""
     check_extra()
-    with no_collection():
+    collects = gc.isenabled()
+    gc.disable()  # slow while figures create many objects
+    try:
         text = render(make(*arguments, **options))
+    finally:
+        if collects:
+            gc.enable()
     check_writable(path.parent)
     write_atomically(path, text.encode("utf-8"))
     return path
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Pause garbage collection, which is slow while figures create many objects."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()

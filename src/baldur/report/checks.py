@@ -93,12 +93,13 @@ def judge_run(run: Results, main: str | None) -> Judged:
 def judge_model(model: FittedModel) -> Judged:
     """Make the checks of a fitted model without a comparison."""
     inner = model.inner
-    judged: Judged = dict.fromkeys(("B02", "B03", "B05", "B08", "B10", "B11", "B15", "B16"))
-    judged |= dict.fromkeys(("B01", "B04", "B06", "B07", "B13"))
+    need_more = "B01 B02 B03 B04 B05 B06 B07 B08 B10 B11 B13 B15 B16".split()
+    judged: Judged = dict.fromkeys(need_more)
     if inner is None:
         return judged
     selected = any(np.any(mask) for mask in inner.selected_features_.values())
-    judged["B06"] = _one_feature(model.summary())
+    summary = model.summary()
+    judged["B06"] = _dominant(summary, summary["weight_scaled"]) if len(summary) else []
     judged["B13"] = [] if selected else ["No feature was selected."]
     if len(model.path()):
         judged["B04"] = _flat_path(model.path())
@@ -116,27 +117,25 @@ def judge_model(model: FittedModel) -> Judged:
 def checks_of(*judged: Judged, serious: Set[str] = frozenset()) -> list[Check]:
     """Return the checks that apply, each once and serious ones first."""
     serious = _SERIOUS | serious
-    found = [
+    checks = [
         Check(code, SERIOUS if code in serious else NOTE if code in _NOTES else CARE, text)
         for each in judged
         for code, texts in each.items()
         for text in texts or ()
     ]
-    rank = {SERIOUS: 0, CARE: 1, NOTE: 2}
-    return sorted(dict.fromkeys(found), key=lambda c: (rank[c.level], c.code))
+    levels = (SERIOUS, CARE, NOTE)
+    return sorted(dict.fromkeys(checks), key=lambda c: (levels.index(c.level), c.code))
 
 
 def doubts_of(checks: Sequence[Check]) -> list[str]:
     """Return the codes of checks that may make the main figure wrong."""
-    found = [c.code for c in checks if c.level == SERIOUS or (c.code, c.level) == ("B11", CARE)]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(c.code for c in checks if c.level == SERIOUS or c.code == "B11"))
 
 
 def codes_of(judged: Judged) -> tuple[list[str], list[str]]:
     """Return the codes of the checks that could be made, and of those that could not."""
-    codes = sorted(judged)
-    made = [code for code in codes if judged[code] is not None]
-    return made, [code for code in codes if judged[code] is None]
+    made = {code for code, texts in judged.items() if texts is not None}
+    return sorted(made), sorted({*judged} - made)
 
 
 def _chance(run: Results, main: str) -> list[str]:
@@ -228,27 +227,19 @@ def _one_feature_of_folds(run: Results, main: str) -> list[str] | None:
     if "mean_weight" not in rows or not len(rows):
         return None
     rows = rows[rows["feature"] != "*"]
-    weight = rows["mean_weight"].astype(float) * rows["frequency"].astype(float)
-    return _dominant(rows["view"], rows["feature"], weight)
+    return _dominant(rows, rows["mean_weight"].astype(float) * rows["frequency"].astype(float))
 
 
-def _one_feature(summary: pd.DataFrame) -> list[str]:
-    if not len(summary):
-        return []
-    return _dominant(summary["view"], summary["feature"], summary["weight_scaled"].astype(float))
-
-
-def _dominant(view: pd.Series, feature: pd.Series, weight: pd.Series) -> list[str]:
-    square = pd.DataFrame({"view": view, "feature": feature, "square": weight**2})
+def _dominant(features: pd.DataFrame, weight: pd.Series) -> list[str]:
+    """Return which feature holds nearly all of the squared weights, if one does."""
+    square = features.assign(square=weight.astype(float) ** 2)
     total = square.groupby(["view", "feature"], sort=False)["square"].sum()
     if not len(total) or not 0 < total.sum() < np.inf:
         return []
     share = float(total.max() / total.sum())
-    if share <= MOST:
-        return []
-    name = total.index[int(np.argmax(total.to_numpy()))]
-    text = f"{short(name[1])} ({short(name[0])}) holds {percent(share)} of the squared weights."
-    return [text]
+    view, feature = total.index[int(np.argmax(total.to_numpy()))]
+    text = f"{short(feature)} ({short(view)}) holds {percent(share)} of the squared weights."
+    return [text] if share > MOST else []
 
 
 def _calibration(run: Results, main: str) -> list[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -151,11 +152,9 @@ def distinct(names: Iterable[Any], most: int = LONGEST) -> list[str]:
     longest = max(map(len, whole), default=0)
     while most < longest and len(set(cut)) < len(set(whole)):
         most += LONGEST
-        seen: dict[str, set[str]] = {}
-        for text, name in zip(cut, whole, strict=True):
-            seen.setdefault(text, set()).add(name)
+        times = Counter(text for text, _ in set(zip(cut, whole, strict=True)))
         cut = [
-            short(name, most) if len(seen[text]) > 1 else text
+            short(name, most) if times[text] > 1 else text
             for text, name in zip(cut, whole, strict=True)
         ]
     return cut

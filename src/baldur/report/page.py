@@ -117,7 +117,6 @@ def explanations() -> dict[str, dict[str, str]]:
 
 def render(page: Page) -> str:
     """Return the page as HTML."""
-    check_extra()
     safe = import_extra("markupsafe", "report", "A report").Markup
     pictures, left_figures = draw(page.plans)
     figures: dict[str, list[Picture]] = {}
@@ -159,7 +158,7 @@ def render(page: Page) -> str:
         style=safe(asset("style.css")),
         scripts=[safe(s) for s in scripts],
         script_hashes=safe(" ".join(_hash(s) for s in scripts)),
-        data=safe(_json(_data(page))),
+        data=safe(_script_json(_data(page))),
         made_with=made_with(),
     )
     # A lone surrogate, which UTF-8 does not have, would stop the whole page.
@@ -185,16 +184,16 @@ def _names(codes: list[str]) -> str:
 
 
 def _data(page: Page) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    """Return what the scripts of the page read."""
+    scale = f"log odds of {short(page.classes[-1], 40)}" if page.classes else "prediction"
+    data: dict[str, Any] = {
         "people": [_person(p, page) for p in page.people],
         "personHeads": ["Model", *(["Class"] if page.classes else []), page.value_name],
-        "termsCaption": "What each feature adds"
-        + (" to the log odds" if page.classes else " to the prediction")
-        + (f" of {short(page.classes[-1], 40)}" if page.classes else ""),
+        "termsCaption": f"What each feature adds to the {scale}",
     }
     if page.calculator is not None and page.calculator.card is not None:
-        made["card"] = page.calculator.card
-    return made
+        data["card"] = page.calculator.card
+    return data
 
 
 def _person(person: Person, page: Page) -> dict[str, Any]:
@@ -215,7 +214,7 @@ def _person(person: Person, page: Page) -> dict[str, Any]:
     }
 
 
-def _json(value: Any) -> str:
+def _script_json(value: Any) -> str:
     """Return JSON that cannot end a script element, whatever the texts in it hold."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
