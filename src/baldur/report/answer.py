@@ -264,9 +264,7 @@ def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:
     reasons = []
     if inestimable:
         number_of = count(inestimable, "class", "classes")
-        reasons.append(
-            f"the calibration slope or intercept of {number_of} could not be estimated"
-        )
+        reasons.append(f"the calibration slope or intercept of {number_of} could not be estimated")
     if wide:
         interval, reaches = _verb(wide, "interval", "intervals"), _verb(wide, "reaches", "reach")
         reasons.append(

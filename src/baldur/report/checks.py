@@ -93,8 +93,8 @@ def judge_run(run: Results, main: str | None) -> Judged:
 def judge_model(model: FittedModel) -> Judged:
     """Make the checks of a fitted model without a comparison."""
     inner = model.inner
-    need_more = "B01 B02 B03 B04 B05 B06 B07 B08 B10 B11 B13 B15 B16".split()
-    judged: Judged = dict.fromkeys(need_more)
+    judged: Judged = dict.fromkeys(("B01", "B02", "B03", "B04", "B05", "B06", "B07"))
+    judged |= dict.fromkeys(("B08", "B10", "B11", "B13", "B15", "B16"))
     if inner is None:
         return judged
     selected = any(np.any(mask) for mask in inner.selected_features_.values())

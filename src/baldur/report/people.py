@@ -52,9 +52,13 @@ def people_of_run(run: Results, main: str | None, people: str) -> tuple[list[Per
     table = run.table("predictions")
     if people == "none" or main is None or "sample" not in table:
         return [], 0
-    value, label = _means(table[table["model"].isin(run.finished)], run.classes)
-    own = {sample: v for (model, sample), v in value.items() if model == main}
-    order = sorted(own, key=lambda sample: (np.isnan(own[sample]), -own[sample]))
+    means = _means(table[table["model"].isin(run.finished)], run.classes)
+    value, label = means["value"].to_dict(), means["label"].to_dict()
+    order = [
+        sample
+        for model, sample in means.sort_values("value", ascending=False, kind="stable").index
+        if model == main
+    ]
     known = table.drop_duplicates("sample").set_index("sample")
     truths = known["label"].to_dict()
     sites = known["site"].to_dict() if "site" in known else {}
@@ -64,7 +68,7 @@ def people_of_run(run: Results, main: str | None, people: str) -> tuple[list[Per
             name=short(sample, 200) if people == "named" else f"Person {place}",
             truth=_shown(truths[sample], bool(run.classes)),
             predicted=_shown(label[(main, sample)], bool(run.classes)),
-            value=own[sample],
+            value=value[(main, sample)],
             right=str(truths[sample]) == str(label[(main, sample)]) if run.classes else None,
             missing=missing.get(sample, []),
             site=str(sites.get(sample, "")),
@@ -89,24 +93,21 @@ def _missing_views(people: pd.DataFrame) -> dict[str, list[str]]:
     return made
 
 
-def _means(
-    table: pd.DataFrame, classes: list[str]
-) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], Any]]:
-    """Return value and label of every model and person, as means over repeats."""
+def _means(table: pd.DataFrame, classes: list[str]) -> pd.DataFrame:
+    """Return value and label of every model and person, as means over repeats.
+
+    Shapes: returns one row per (model, sample).
+    """
     grouped = table.groupby(["model", "sample"], sort=False)
     if not classes:
-        means = grouped["predicted"].mean()
-        value = dict(zip(list(means.index), means.astype(float).tolist(), strict=True))
-        return value, dict(value)
+        predicted = grouped["predicted"].mean().astype(float)
+        return pd.DataFrame({"value": predicted, "label": predicted})
     columns = [f"p_{c}" for c in classes]
     p = grouped[columns].mean()
-    votes = grouped["predicted"].first()
     best = np.array(classes)[np.nan_to_num(p.to_numpy(dtype=float), nan=-1.0).argmax(axis=1)]
-    label = np.where(p.notna().all(axis=1), best, votes.reindex(p.index))
-    chosen = p[columns[-1]] if len(classes) == 2 else p.max(axis=1)
-    keys = list(p.index)
-    values = chosen.to_numpy(dtype=float).tolist()
-    return dict(zip(keys, values, strict=True)), dict(zip(keys, label, strict=True))
+    label = np.where(p.notna().all(axis=1), best, grouped["predicted"].first())
+    value = p[columns[-1]] if len(classes) == 2 else p.max(axis=1)
+    return pd.DataFrame({"value": value.astype(float), "label": label}, index=p.index)
 
 
 def people_of_model(model: FittedModel, people: str) -> tuple[list[Person], int]:
@@ -158,19 +159,20 @@ def _terms(model: FittedModel, X: Any, rows: np.ndarray) -> dict[int, list[tuple
         return {}
     from baldur.estimators.summary import AVERAGE, UNCERTAINTY
 
-    few = [int(r) for r in rows[:MOST]]
-    part = X[np.array(few)] if not hasattr(X, "iloc") else X.iloc[few]
-    found = pd.DataFrame(model.estimator.explain(part, most=TERMS))
-    found = found[found["output"] == found["output"].iloc[-1]] if len(found) else found
-    # Rows come back sample by sample, in the order given.
-    names = list(dict.fromkeys(found["sample"]))
-    if len(names) != len(few):
+    part = X[rows] if not hasattr(X, "iloc") else X.iloc[rows]
+    explained = pd.DataFrame(model.estimator.explain(part, most=TERMS))
+    if not len(explained):
         return {}
-    at = dict(zip(names, few, strict=True))
-    made: dict[int, list[tuple[str, str, float]]] = {}
-    for row in found.to_dict("records"):
-        listed = made.setdefault(at[row["sample"]], [])
+    explained = explained[explained["output"] == explained["output"].iloc[-1]]
+    # Rows come back sample by sample, in the order given.
+    names = list(dict.fromkeys(explained["sample"]))
+    if len(names) != len(rows):
+        return {}
+    terms: dict[int, list[tuple[str, str, float]]] = {int(row): [] for row in rows}
+    at = dict(zip(names, terms, strict=True))
+    for row in explained.to_dict("records"):
         special = row["feature"] in (AVERAGE, UNCERTAINTY)
-        if special or len(listed) < TERMS + 2:
-            listed.append((str(row["view"]), str(row["feature"]), float(row["contribution"])))
-    return made
+        if special or len(terms[at[row["sample"]]]) < TERMS + 2:
+            term = (str(row["view"]), str(row["feature"]), float(row["contribution"]))
+            terms[at[row["sample"]]].append(term)
+    return terms

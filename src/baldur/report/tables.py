@@ -5,7 +5,6 @@ A table is a list of columns (heading, column of the results, format); `make_tab
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -73,18 +72,17 @@ def model_table(run: Results) -> Table:
             columns.append(Column(METRICS[m].heading, keys, estimate, meaning))
     columns.append(Column("Features selected", "features_percent", _percent, _SHARE))
     rows = [{"features_percent": np.nan, **row} for row in frame.to_dict("records")]
-    notes = [f"{short(row['model'])}: {short(text, 400)}." for row in rows if (text := _note(row))]
+    notes = []
+    for row in rows:
+        failure = row.get("failure")
+        text = f"failed: {failure}" if failure else str(row.get("note") or "")
+        notes += [f"{short(row['model'])}: {short(text, 400)}."] if text else []
     caption = "Models with 95 % intervals on held-out people"
     return make_table("models", caption, rows, columns, " ".join(notes), tags=["model"])
 
 
 def _percent(value: Any) -> str:
     return f"{number(value, 1).removesuffix('.0')} %" if np.isfinite(float(value)) else "–"
-
-
-def _note(row: Mapping[Any, Any]) -> str:
-    failure = str(row.get("failure") or "")
-    return f"failed: {failure}" if failure else str(row.get("note") or "")
 
 
 def difference_table(run: Results, main: str | None) -> Table:
@@ -129,7 +127,10 @@ def threshold_table(run: Results) -> Table:
     """Return what the models would do as tests at stated thresholds."""
     frame = run.table("thresholds")
     rows = spread(frame, ["model", "threshold", "rule"], "measure")
-    rows = [{**row, "threshold": _threshold(row)} for row in rows]
+    for row in rows:
+        rule = _RULES.get(str(row["rule"]), f"chosen for {row['rule']}")
+        rule += ", optimistic" if SAME_PEOPLE in str(row["note"]) else ""
+        row["threshold"] = Cell(number(row["threshold"]), sort_key(row["threshold"]), rule)
     columns = [Column("Model", "model"), Column("Threshold", "threshold", number)]
     columns += [Column(name, ends_of(key), estimate) for key, name in _MEASURES.items()]
     note = ""
@@ -142,12 +143,6 @@ def threshold_table(run: Results) -> Table:
         )
     caption = "The models as tests, with 95 % intervals"
     return make_table("thresholds", caption, rows, columns, note, tags=["model"])
-
-
-def _threshold(row: Mapping[Any, Any]) -> Cell:
-    rule = _RULES.get(str(row["rule"]), f"chosen for {row['rule']}")
-    rule += ", optimistic" if SAME_PEOPLE in str(row["note"]) else ""
-    return Cell(number(row["threshold"]), sort_key(row["threshold"]), rule)
 
 
 _ICI = (
@@ -182,14 +177,10 @@ def subgroup_table(run: Results, main: str | None) -> Table:
     if len(frame) > MOST_ROWS:
         note += f" {count(len(frame) - MOST_ROWS, 'row')} more in subgroups.csv."
     shown = frame.head(MOST_ROWS)
-    shown = shown.assign(measure=shown["measure"].astype(str).map(_measure))
+    names = shown["measure"].astype(str)
+    headings = {"ici": "ICI"} | {name: metric.heading for name, metric in METRICS.items()}
+    shown = shown.assign(measure=names.map(headings).fillna(names.str.replace("_", " ")))
     return make_table("subgroups", caption, shown, _SUBGROUPS, note)
-
-
-def _measure(name: str) -> str:
-    if name in METRICS:
-        return METRICS[name].heading
-    return "ICI" if name == "ici" else name.replace("_", " ")
 
 
 def multiplicity(frame: pd.DataFrame) -> str:
@@ -224,14 +215,15 @@ def participants_table(run: Results) -> Table:
             Column("People", "people", whole),
             Column("Share", "share", percent),
         ]
-        shares = [{"class": c, "people": sizes[c], "share": sizes[c] / total} for c in classes]
-        return make_table("participants", caption, shares, columns)
+        counts = [{"class": c, "people": sizes[c], "share": sizes[c] / total} for c in classes]
+        return make_table("participants", caption, counts, columns)
     heads = ["All", *distinct(classes, 30)]
     columns = [Column("Characteristic", "head")]
     columns += [Column(h, g, number) for h, g in zip(heads, groups, strict=True)]
+    shares = {name: "" if n == total else percent(n / max(total, 1)) for name, n in sizes.items()}
     rows: list[dict[str, Any]] = [
         {"head": Cell("People")}
-        | {g: Cell(f"{n:,}", float(n), _of_all(n, total)) for g, n in sizes.items()}
+        | {name: Cell(f"{n:,}", float(n), shares[name]) for name, n in sizes.items()}
     ]
     if not classes:
         values = people["label"].astype(float)
@@ -253,10 +245,6 @@ def participants_table(run: Results) -> Table:
             rows.append(row)
     rows += _feature_rows(run.table("participants"), list(groups))
     return make_table("participants", caption, rows, columns)
-
-
-def _of_all(n: int, total: int) -> str:
-    return "" if n == total else percent(n / max(total, 1))
 
 
 def _feature_rows(frame: pd.DataFrame, groups: list[str]) -> list[dict[str, Any]]:
@@ -281,15 +269,15 @@ def _feature_rows(frame: pd.DataFrame, groups: list[str]) -> list[dict[str, Any]
                 small += f", {missing:,.0f} missing"
             coded = not level or str(feature).endswith(str(level))
             head = Cell(str(feature) if coded else f"{feature} = {level}", small=small)
-        cells = {g: _described(by[g], kind) if g in by else Cell("–") for g in groups}
+        cells = dict.fromkeys(groups, Cell("–"))
+        for group, row in by.items():
+            cells[group] = (
+                Cell(mean_sd(row["mean"], row["sd"]), sort_key(row["mean"]))
+                if kind == "number"
+                else _counted(row["count"], row["share"])
+            )
         rows.append({"head": head, **cells})
     return rows
-
-
-def _described(row: Mapping[Any, Any], kind: str) -> Cell:
-    if kind == "number":
-        return Cell(mean_sd(row["mean"], row["sd"]), sort_key(row["mean"]))
-    return _counted(row["count"], row["share"])
 
 
 def _counted(n: Any, share: Any) -> Cell:
