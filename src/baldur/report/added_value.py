@@ -66,8 +66,10 @@ def _addition(row: Mapping[Any, Any], base: str, metric: str) -> Sentence:
     if question == ALL_ADDED:
         view = f"all other views ({view})"
     others = "all other views" if question == BEYOND else base
+    people = count(_count(row["people"]), "person", "people")
     change, low, high = (float(row[end]) for end in _GAIN_ENDS)
-    on = f"{_from_to(row)}, {_who(row, view, others)}"
+    values = number(row["reference_value"], 3), number(row["value"], 3)
+    on = f"from {values[0]} to {values[1]}, {_who(row, view, others)}"
     if not all(map(math.isfinite, (change, low, high))):
         outcome = UNKNOWN
         text = (
@@ -84,13 +86,15 @@ def _addition(row: Mapping[Any, Any], base: str, metric: str) -> Sentence:
         outcome = NOT_SHOWN
         text = (
             f"No added value of {view} beyond {others} was shown: the {metric} changed by "
-            f"{_with_ends(change, low, high)}, {on}. {_power(row)}"
+            f"{_with_ends(change, low, high)}, {on}. With {people} "
+        )
+        detectable = float(row["detectable"])
+        text += (
+            "no possible increase could have been detected reliably."
+            if math.isnan(detectable)
+            else f"an increase of {_number(detectable)} could have been detected."
         )
     return Sentence(question, text, outcome)
-
-
-def _from_to(row: Mapping[Any, Any]) -> str:
-    return f"from {number(row['reference_value'], 3)} to {number(row['value'], 3)}"
 
 
 def _who(row: Mapping[Any, Any], view: str, others: str) -> str:
@@ -103,14 +107,6 @@ def _who(row: Mapping[Any, Any], view: str, others: str) -> str:
         rest = "one of the others" if row["question"] == BEYOND else others
         who += f" (of {of_people:,}) who have {one} and {rest}"
     return who
-
-
-def _power(row: Mapping[Any, Any]) -> str:
-    """Return the increase that could have been detected."""
-    who, detectable = count(_count(row["people"]), "person", "people"), float(row["detectable"])
-    if math.isnan(detectable):
-        return f"With {who} no possible increase could have been detected reliably."
-    return f"With {who} an increase of {_number(detectable)} could have been detected."
 
 
 def _number(value: float) -> str:
@@ -152,17 +148,6 @@ def _legend(many: int, metric: str, model: str) -> str:
     return text
 
 
-def _shares(shares: Mapping[str, float], model: str) -> str:
-    """Return the shares of the views in the model with all views, and how they differ."""
-    seen = listed([f"{short(v)} {percent(s)}" for v, s in shares.items()], 12)
-    return (
-        f"Shares in the predictions of {short(model)} with all views: {seen}. A share is what a "
-        "view contributes to the joint model, not what it adds: views that hold the same "
-        "information divide it between them, so a view with a large share may add nothing to the "
-        "others."
-    )
-
-
 def added_value_text(added: AddedValue) -> str:
     """Return the summary of an `AddedValue`: a line for each comparison, and the notes."""
     classification = bool((added.table["metric"] == main_metric(True)).any())
@@ -176,19 +161,19 @@ def added_value_answer(run: Results) -> Sentence | None:
     Where it was asked and models that it needs failed, the answer says so.
     """
     table = run.table("added_value")
-    asked = [one for one in additions_of(table, bool(run.classes)) if one.question == ADDED]
+    asked = [a for a in additions_of(table, bool(run.classes)) if a.question == ADDED]
     if not asked:
         text, base = missing_text(run), list(map(short, run.record.get("baseline_views", [])))
         question = f"What do other views add to {listed(base)}?"
         return Sentence(question, f"Not estimated. {text}", UNKNOWN) if text else None
-    outcomes = {one.outcome for one in asked}
+    outcomes = {addition.outcome for addition in asked}
     left = len(asked) - _MOST_SENTENCES
     more = f" {count(left, 'more view')} below." if left > 0 else ""
     if len(asked) > 1:
         more += f" Each interval is taken alone (there are {len(asked)} views)."
     return Sentence(
         f"What do other views add to {baseline_of(table)}?",
-        " ".join(one.answer for one in asked[:_MOST_SENTENCES]) + f"{more} Differences are on "
+        " ".join(a.answer for a in asked[:_MOST_SENTENCES]) + f"{more} Differences are on "
         "held-out people, with 95 % intervals from the paired bootstrap.",
         next(o for o in (SHOWN, NOT_SHOWN, UNKNOWN) if o in outcomes),
     )
@@ -217,11 +202,19 @@ def _lines(
     table: pd.DataFrame, classification: bool, model: str, shares: Mapping[str, float]
 ) -> list[str]:
     """Return a sentence for each comparison, and the notes; nothing without comparisons."""
-    lines = [one.answer for one in additions_of(table, classification)]
+    lines = [addition.answer for addition in additions_of(table, classification)]
     if not lines:
         return []
-    legend = _legend(len(lines), _heading(main_metric(classification)), model)
-    return [*lines, legend, *([_shares(shares, model)] if shares else [])]
+    lines.append(_legend(len(lines), _heading(main_metric(classification)), model))
+    if shares:
+        of_views = listed([f"{short(v)} {percent(s)}" for v, s in shares.items()], 12)
+        lines.append(
+            f"Shares in the predictions of {short(model)} with all views: {of_views}. A share is "
+            "what a view contributes to the joint model, not what it adds: views that hold the "
+            "same information divide it between them, so a view with a large share may add "
+            "nothing to the others."
+        )
+    return lines
 
 
 _HEADINGS = {"r2": "R²", "log_loss": "Log-loss", "brier": "Brier score", "rmse": "RMSE"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -239,10 +240,12 @@ def _in_folds(run: Results, main: str) -> str:
     rows = run.of_model("selection", main)
     if not len(rows):
         return f"It is not known which features {short(main)} uses."
-    views, each = rows[rows["feature"] == "*"], rows[rows["feature"] != "*"]
+    views, features = rows[rows["feature"] == "*"], rows[rows["feature"] != "*"]
     total = int(views["n_features"].fillna(0).sum())
-    counts = _fold_counts(views)
-    if not len(counts) or not counts.any():
+    each = [[int(k) for k in str(folds).split(";")] for folds in views["folds"]]
+    same = len({len(counts) for counts in each}) == 1
+    counts = np.array(each, dtype=float).sum(axis=0) if same else np.zeros(0)
+    if not counts.any():
         return f"None: {short(main)} selected no feature in any fold."
     selected = float(counts.mean())
     whole = counts.min() >= total
@@ -253,11 +256,14 @@ def _in_folds(run: Results, main: str) -> str:
     else:
         digits = 0 if selected > MOST_OF_A_VIEW * total else 1
         text = f"On average {number(selected, digits)} of {count(total, 'feature')}"
-    ordered = _ordered(each)
+    ordered = features.assign(size=features["mean_weight"].astype(float).abs().fillna(0.0))
+    # Each feature once: those that most folds select first, then by size of weight.
+    ordered = ordered.sort_values(["frequency", "size"], ascending=[False, False], kind="stable")
+    ordered = ordered.drop_duplicates(["view", "feature"])
     if len(ordered):
         frequency = ordered["frequency"].to_numpy(dtype=float)
         lead = _lead(min(NAMED, len(ordered))) if whole else _which(frequency, len(counts))
-        text += f". {lead} {listed(_named(ordered.head(NAMED), len(counts)), NAMED)}"
+        text += f". {lead} {_named(ordered.head(NAMED), partial(_fold_facts, n=len(counts)))}"
     return text + "."
 
 
@@ -278,46 +284,34 @@ def _which(frequency: np.ndarray, n: int) -> str:
     return f"{lead}{', of equals those with the largest weights,' if tied else ''} are"
 
 
-def _fold_counts(whole: pd.DataFrame) -> np.ndarray:
-    """Return how many features every fold selects."""
-    each = [[int(k) for k in str(c).split(";")] for c in whole["folds"]]
-    if not each or len({len(c) for c in each}) != 1:
-        return np.zeros(0)
-    return np.array(each, dtype=float).sum(axis=0)
+def _named(rows: pd.DataFrame, facts: Callable[[dict[Any, Any]], list[str]]) -> str:
+    """Return features by name, each with its view and what is known about it."""
+    names = distinct(rows["feature"])
+    texts = [
+        f"{name} ({', '.join([short(row['view'], 30), *facts(row)])})"
+        for name, row in zip(names, rows.to_dict("records"), strict=True)
+    ]
+    return listed(texts, NAMED)
 
 
-def _ordered(each: pd.DataFrame) -> pd.DataFrame:
-    """Return each feature once: those that most folds select first, then by size of weight."""
-    size = each["mean_weight"].astype(float).abs().fillna(0.0)
-    ordered = each.assign(size=size).sort_values(
-        ["frequency", "size"], ascending=[False, False], kind="stable"
-    )
-    return ordered.drop_duplicates(["view", "feature"])
+def _fold_facts(row: dict[Any, Any], n: int) -> list[str]:
+    """Return the number of folds that select a feature, and whether they agree on its sign."""
+    facts = [f"in {round(float(row['frequency']) * n)} of {n} folds"]
+    if np.isfinite(row["sign_agreement"]) and row["sign_agreement"] < 1:
+        facts.append(f"same sign in {percent(row['sign_agreement'])} of them")
+    return facts
 
 
-def _named(ordered: pd.DataFrame, n: int) -> list[str]:
-    """Return features by name, each with the number of folds that select it."""
-    names = distinct(ordered["feature"])
-    made = []
-    for name, row in zip(names, ordered.to_dict("records"), strict=True):
-        folds = round(float(row["frequency"]) * n)
-        said = [short(row["view"], 30), f"in {folds} of {n} folds"]
-        if np.isfinite(row["sign_agreement"]) and row["sign_agreement"] < 1:
-            said.append(f"same sign in {percent(row['sign_agreement'])} of them")
-        made.append(f"{name} ({', '.join(said)})")
-    return made
-
-
-def _sure(row: dict[Any, Any]) -> list[str]:
+def _fit_facts(row: dict[Any, Any]) -> list[str]:
     """Return inclusion probability and weight of a feature in the fit on all people."""
-    said = []
+    facts = []
     p = row.get("inclusion_probability")
     if p is not None and np.isfinite(p):
-        said.append(f"inclusion probability {probability(p)}")
+        facts.append(f"inclusion probability {probability(p)}")
     if np.isfinite(row["lower"]) and np.isfinite(row["upper"]):
-        seen = estimate(row["weight_scaled"], row["lower"], row["upper"], sign=True)
-        said.append(f"weight {seen}")
-    return said
+        weight = estimate(row["weight_scaled"], row["lower"], row["upper"], sign=True)
+        facts.append(f"weight {weight}")
+    return facts
 
 
 def selection_of_model(model: FittedModel, *, views: bool = True) -> str:
@@ -329,18 +323,13 @@ def selection_of_model(model: FittedModel, *, views: bool = True) -> str:
     if not selected:
         return f"None of {count(total, 'feature')}, so everybody gets the base rate."
     summary = model.summary().drop_duplicates(["view", "feature"]).head(NAMED)
-    names = distinct(summary["feature"])
-    top = [
-        f"{name} ({', '.join([short(row['view'], 30), *_sure(row)])})"
-        for name, row in zip(names, summary.to_dict("records"), strict=True)
-    ]
     if selected == total:
         text = f"All {total:,} are used"
         if hasattr(inner, "sparsity_path_"):
             text += "; no smaller set was shown to have as low a loss"
     else:
         text = f"{selected:,} of {count(total, 'feature')}"
-    text += f". {_lead(len(top))} {listed(top, NAMED)}."
+    text += f". {_lead(len(summary))} {_named(summary, _fit_facts)}."
     if views:
         shares = {v: float(s) for v, s in inner.view_relevance_.items() if s > 0.005}
         ordered = sorted(shares, key=lambda v: -shares[v])

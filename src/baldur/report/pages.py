@@ -140,7 +140,7 @@ def answer_of_run(
     predicted = prediction_sentence(prediction_of(run, main), doubts_of(checks))
     doubtful = any(c.code == "B01" for c in checks)
     few, others, gains = few_of(run, main), other_models(run, main), gains_of_trees(run)
-    made = [
+    sentences = [
         predicted,
         calibration_sentence(run, main),
         Sentence(FEATURES, selection_of_folds(run, main, model, doubtful=doubtful)),
@@ -149,7 +149,7 @@ def answer_of_run(
         linear_sentence(gains) if len(gains) else None,
         added_value_answer(run),
     ]
-    return [sentence for sentence in made if sentence is not None]
+    return [sentence for sentence in sentences if sentence is not None]
 
 
 def answer_of_model(model: FittedModel) -> list[Sentence]:
