@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.reproduction.claims import _true_voxels, claims_of, default_claims
+from baldur.reproduction.claims import _true_voxels, claims_of
 from baldur.reproduction.evidence import FAILS, HOLDS, IN_PART, OPEN, UNTESTED, Difference, Evidence
 from baldur.reproduction.printed import PRINTED
 from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
@@ -67,12 +67,12 @@ def test_every_baseline_has_to_be_beaten(evidence, everywhere, forest, outcome):
     alone = [v.outcome for v in firsts(with_gaps(evidence, everywhere))]
     recall = 3 if evidence.protocol.name == "biofind" else 2
     assert said == [alone[i] if i == recall else outcome for i in range(len(said))]
-    assert default_claims(changed)[0].verdict.outcome == outcome
+    assert claims_of(changed, DEFAULT)[0].verdict.outcome == outcome
 
 
 def test_baselines_are_named_with_their_intervals(evidence):
     def said(forest):
-        return default_claims(with_gaps(evidence, (0.02, 0.1), RF=forest))[0].verdict
+        return claims_of(with_gaps(evidence, (0.02, 0.1), RF=forest), DEFAULT)[0].verdict
 
     smallest = "Smallest difference (simultaneous interval): RF"
     assert said((-0.15, -0.05)).why == "Better here: RF."
@@ -95,7 +95,7 @@ def test_a_baseline_without_figures_leaves_claims_untested(evidence, rows):
     assert {v.outcome for v in firsts(above)} == {HOLDS}
     rows.insert(0, "K-MCCD")
     assert above.missing == ["K-MCCD"]
-    said = [*firsts(above), default_claims(above)[0].verdict]
+    said = [*firsts(above), claims_of(above, DEFAULT)[0].verdict]
     assert {v.outcome for v in said} == {UNTESTED}
     assert all("K-MCCD" in v.why for v in said)
     # One baseline that is better decides, whatever the missing one would have been.

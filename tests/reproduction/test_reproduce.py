@@ -230,7 +230,7 @@ def test_the_page_says_all_of_it(evidence, tmp_path, monkeypatch):
     monkeypatch.setattr(Protocol, "rows", property(lambda self: [*ROWS, "SGP+ARD", PAPER, DEFAULT]))
     (tmp_path / "figures").mkdir()
     page = page_of(evidence, REQUEST, tmp_path)
-    markdown, html = markdown_of(page, "made"), html_of(page, "made")
+    markdown, html = markdown_of(page), html_of(page)
     for text in (markdown, unescape(html).replace("\u00a0", " ")):
         assert "SGP+ARD: not run: too wide." in text
         assert "with 50 % of the paper's" in text
@@ -239,7 +239,7 @@ def test_the_page_says_all_of_it(evidence, tmp_path, monkeypatch):
     assert "Command: `baldur reproduce`, started on 2026-01-01." in markdown
     assert "Command: <code>baldur reproduce</code>, started on 2026-01-01." in html
     assert "settings are selected by AUC" in markdown
-    quick = markdown_of(page_of(evidence, {**REQUEST, "quick": True}, tmp_path), "made")
+    quick = markdown_of(page_of(evidence, {**REQUEST, "quick": True}, tmp_path))
     assert "This is a quick run" in quick
     assert "settings are selected by AUC" not in quick
     assert "No settings were searched" in quick

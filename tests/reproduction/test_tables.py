@@ -37,7 +37,7 @@ def test_a_row_without_results_is_not_said_to_have_some(evidence, tmp_path, monk
     request = {"scale": 1, "quick": False, "command": "baldur reproduce", "date": "2026-01-01"}
 
     def text(*models):
-        return markdown_of(page_of(without(evidence, *models), request, tmp_path), "made")
+        return markdown_of(page_of(without(evidence, *models), request, tmp_path))
 
     table = difference_table(without(evidence, DEFAULT))
     assert not any("our default" in column.name for column in table.columns)

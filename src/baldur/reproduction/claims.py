@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 from scipy.stats import binomtest
@@ -30,10 +29,10 @@ from baldur.reproduction.protocol import DEFAULT, PAPER, START_FACTORS
 
 CHANCE = "chance level"
 """How the note of a row begins that assigns nearly everybody to one class."""
-FIRST_IN: Mapping[str, tuple[str, ...]] = MappingProxyType({
+FIRST_IN: Mapping[str, tuple[str, ...]] = {
     "biofind": ("accuracy", "balanced_accuracy", "auc"),
     "adni": ("accuracy", "balanced_accuracy", "recall", "f1", "auc"),
-})  # fmt: skip
+}
 """Study to the metrics in which the paper says that BALDUR is the best of all."""
 SLEEP_ITEMS = {("sleep", item) for item in SIGNAL_ITEMS}
 """View and name of the seven items that the paper reports."""
@@ -339,7 +338,7 @@ def _default_genotypes(evidence: Evidence) -> Verdict:
     return Verdict(HOLDS if found.max() <= FEW_GENOTYPES else FAILS, figures, OUR_NUMBER)
 
 
-CLAIMS: Mapping[str, Sequence[tuple[str, Callable[[Evidence], Verdict]]]] = MappingProxyType({
+CLAIMS: Mapping[str, Sequence[tuple[str, Callable[[Evidence], Verdict]]]] = {
     "biofind": (
         *map(_first, FIRST_IN["biofind"]),
         _first("recall"),
@@ -362,41 +361,33 @@ CLAIMS: Mapping[str, Sequence[tuple[str, Callable[[Evidence], Verdict]]]] = Mapp
         ("The selected voxels lie in regions that are linked with memory or dementia.",
          _true_voxels),
     ),
-})  # fmt: skip
+}  # fmt: skip
 """Study to the claims of the paper in its order, each with the function that decides it."""
 
-DEFAULT_CLAIMS: Mapping[str, Sequence[tuple[str, Callable[[Evidence], Verdict]]]] = (
-    MappingProxyType({
-        "biofind": (
-            ("The default has a higher AUC than every baseline.", _default_first),
-            (f"On average over the folds of this run the default selects at least "
-             f"{LEAST_SLEEP_ITEMS} of the seven sleep items.", _default_items),
-            (f"In each fold of this run the default selects at most {FEW_GENOTYPES} genotypes.",
-             _default_genotypes),
-        ),
-        "adni": (
-            ("The default has a higher AUC than every baseline.", _default_first),
-            ("The default uses no table of regions.", partial(no_tables, model=DEFAULT)),
-        ),
-    })
-)  # fmt: skip
+DEFAULT_CLAIMS: Mapping[str, Sequence[tuple[str, Callable[[Evidence], Verdict]]]] = {
+    "biofind": (
+        ("The default has a higher AUC than every baseline.", _default_first),
+        (f"On average over the folds of this run the default selects at least "
+         f"{LEAST_SLEEP_ITEMS} of the seven sleep items.", _default_items),
+        (f"In each fold of this run the default selects at most {FEW_GENOTYPES} genotypes.",
+         _default_genotypes),
+    ),
+    "adni": (
+        ("The default has a higher AUC than every baseline.", _default_first),
+        ("The default uses no table of regions.", partial(no_tables, model=DEFAULT)),
+    ),
+}  # fmt: skip
 """Study to what this package claims of its default on the same folds."""
 
+_OF_BASELINES = (_at_chance, _second)
+"""Claims that need no row of BALDUR."""
 
-def claims_of(evidence: Evidence) -> list[Claim]:
-    """Return the claims of the paper about a study, in the order of the paper."""
-    about_baselines = (_at_chance, _second)
-    ran = PAPER in evidence.table.index
+
+def claims_of(evidence: Evidence, model: str = PAPER) -> list[Claim]:
+    """Return the claims of the paper in its order, or those of this package about its default."""
+    claims = (CLAIMS if model == PAPER else DEFAULT_CLAIMS)[evidence.protocol.name]
+    ran = model in evidence.table.index
     return [
-        Claim(text, decide(evidence) if ran or decide in about_baselines else NO_ROW)
-        for text, decide in CLAIMS[evidence.protocol.name]
-    ]
-
-
-def default_claims(evidence: Evidence) -> list[Claim]:
-    """Return what this package claims of its default on the same folds."""
-    ran = DEFAULT in evidence.table.index
-    return [
-        Claim(text, decide(evidence) if ran else NO_ROW)
-        for text, decide in DEFAULT_CLAIMS[evidence.protocol.name]
+        Claim(text, decide(evidence) if ran or decide in _OF_BASELINES else NO_ROW)
+        for text, decide in claims
     ]

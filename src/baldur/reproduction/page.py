@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,9 @@ from scipy.stats import rankdata
 from baldur import plots
 from baldur.core.optional import import_extra
 from baldur.report.formatting import Cell, Column, Table, count, listed, number, p_value
-from baldur.report.page import asset, template
+from baldur.report.page import asset, made_with, template
 from baldur.report.pictures import Picture, Plan, draw
-from baldur.reproduction.claims import FIRST_IN, claims_of, default_claims
+from baldur.reproduction.claims import CHANCE, FIRST_IN, claims_of
 from baldur.reproduction.evidence import (
     FAILS,
     HOLDS,
@@ -62,28 +62,34 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
 """Kind of a figure to the class that draws it, and its caption."""
 
 
-def html_of(page: Mapping[str, Any], generator: str) -> str:
+def html_of(page: Mapping[str, Any]) -> str:
     """Return a page as one HTML file, in the style of the report."""
     markup = import_extra("markupsafe", "report", "A report")
 
     def prose(text: Any) -> Any:
         """Return escaped text with code; no line breaks before a sign of per cent."""
-        line = re.sub("[ \n]+", " ", str(markup.escape(text))).strip().replace(" %", "&nbsp;%")
+        line = _one_line(markup.escape(text)).replace(" %", "&nbsp;%")
         return markup.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", line))
 
-    return _render(page, "reproduction.html.j2", prose, generator).strip() + "\n"
+    return _render(page, "reproduction.html.j2", prose).strip() + "\n"
 
 
-def markdown_of(page: Mapping[str, Any], generator: str) -> str:
+def markdown_of(page: Mapping[str, Any]) -> str:
     """Return a page as Markdown; figures are links to their files."""
-    text = _render(page, "reproduction.md.j2", _one_line, generator)
+    text = _render(page, "reproduction.md.j2", _one_line)
     return "\n\n".join(block.strip() for block in text.split("\f") if block.strip()) + "\n"
 
 
-def _render(page: Mapping[str, Any], form: str, prose: Any, generator: str) -> str:
-    known = {"form": form, "prose": prose, "generator": generator, "anchor": _anchor}
-    made = template("reproduction.j2", html="html" in form)
-    return str(made.render(page, style=asset("style.css"), **known))
+def _render(page: Mapping[str, Any], form: str, prose: Callable[[Any], Any]) -> str:
+    text: str = template("reproduction.j2", html="html" in form).render(
+        page,
+        form=form,
+        prose=prose,
+        generator=made_with(),
+        anchor=_anchor,
+        style=asset("style.css"),
+    )
+    return text
 
 
 def _one_line(text: Any) -> str:
@@ -91,7 +97,7 @@ def _one_line(text: Any) -> str:
 
 
 def _anchor(heading: str) -> str:
-    return heading.lower().replace(" ", "-").replace("'", "").replace(",", "")
+    return re.sub("[',]", "", heading.lower().replace(" ", "-"))
 
 
 def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -116,7 +122,7 @@ def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> dict[s
         "missing": [NAMES.get(m, m) for m in protocol.rows if m not in evidence.table.index],
         "claims": claims,
         "outcomes": listed(outcomes),
-        "default_claims": _in_our_words(default_claims(evidence)),
+        "default_claims": _in_our_words(claims_of(evidence, DEFAULT)),
         "default_ran": DEFAULT in evidence.table.index,
         "differences": difference_table(evidence),
         "n_folds": evidence.n_folds,
@@ -137,10 +143,8 @@ def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> dict[s
 def _in_our_words(claims: list[Claim]) -> list[Claim]:
     """Return claims of this package, which hold or not; those of the paper are reproduced."""
     words = {HOLDS: "holds", IN_PART: "holds in part", FAILS: "does not hold"}
-    return [
-        Claim(c.text, replace(c.verdict, outcome=words.get(c.verdict.outcome, c.verdict.outcome)))
-        for c in claims
-    ]
+    words |= {OPEN: OPEN, UNTESTED: UNTESTED}
+    return [Claim(c.text, replace(c.verdict, outcome=words[c.verdict.outcome])) for c in claims]
 
 
 def _table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Cell | str]]) -> Table:
@@ -219,30 +223,20 @@ def _both_tables(evidence: Evidence) -> Table:
 
 
 def _cells(evidence: Evidence, model: str, printed: PrintedRow | None) -> list[Cell]:
-    cells = []
-    ran = model in evidence.table.index
-    ours = evidence.table.loc[model] if ran else None
-    for metric in HEADINGS:
-        text = "not run" if ours is None else _mean_sd(ours[metric], ours[f"{metric}_sd"])
-        if metric == "recall" and ours is not None and str(ours["note"]).startswith("chance"):
-            text += " *"
-        there = None if printed is None else printed.cells[metric]
-        small = (
-            ""
-            if printed is None
-            else "paper –"
-            if there is None
-            else f"paper{_SPACE}{_mean_sd(*there)}"
-        )
-        if metric == "recall" and printed is not None and printed.chance:
-            small += f"{_SPACE}*"
-        cells.append(Cell(text, small=small))
-    text = "not run"
-    if ran:
-        percent = evidence.percent(model)
-        text = _percent(float(percent.mean()), float(percent.std(ddof=1)))
-    small = "" if printed is None else f"paper {_percent(*printed.percent)}"
-    return [*cells, Cell(text, small=small)]
+    """Return a row of our table: every metric and the share of features, each with the printed."""
+    columns = [*HEADINGS, "percent"]
+    ours, theirs = dict.fromkeys(columns, "not run"), dict.fromkeys(columns, "")
+    if model in evidence.table.index:
+        row, percent = evidence.table.loc[model], evidence.percent(model)
+        ours = {metric: _mean_sd(row[metric], row[f"{metric}_sd"]) for metric in HEADINGS}
+        ours["recall"] += " *" if str(row["note"]).startswith(CHANCE) else ""
+        ours["percent"] = _percent(float(percent.mean()), float(percent.std(ddof=1)))
+    if printed is not None:
+        for metric, cell in printed.cells.items():
+            theirs[metric] = "paper –" if cell is None else f"paper{_SPACE}{_mean_sd(*cell)}"
+        theirs["recall"] += f"{_SPACE}*" if printed.chance else ""
+        theirs["percent"] = f"paper {_percent(*printed.percent)}"
+    return [Cell(ours[column], small=theirs[column]) for column in columns]
 
 
 def _mean_sd(mean: Any, sd: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from baldur.report.formatting import number, sd_decimals
 
@@ -34,11 +33,11 @@ def _row(
     """Read ``mean sd`` of every metric, separated by commas; a dash where nothing is printed."""
     parts = [part.split() for part in text.split(",")]
     cells: list[Cell] = [None if p == ["-"] else (float(p[0]), float(p[1])) for p in parts]
-    return PrintedRow(MappingProxyType(dict(zip(METRICS, cells, strict=True))), percent, chance)
+    return PrintedRow(dict(zip(METRICS, cells, strict=True)), percent, chance)
 
 
-PRINTED: Mapping[str, Mapping[str, PrintedRow]] = MappingProxyType({
-    "biofind": MappingProxyType({
+PRINTED: Mapping[str, Mapping[str, PrintedRow]] = {
+    "biofind": {
         "LSVM-l1": _row(".51 .02, .51 .02, .58 .02, .54 .03, .56 .02, .48 .05", (6.78, 0.56)),
         "RF": _row(".56 .01, .49 .01, .57 .01, .95 .03, .71 .01, -", (45.56, 34.03), chance=True),
         "SGP+ARD": _row(".57 .01, .50 .00, .57 .01, 1.00 .00, .73 .01, .58 .06", chance=True),
@@ -51,8 +50,8 @@ PRINTED: Mapping[str, Mapping[str, PrintedRow]] = MappingProxyType({
         "MV-PLS": _row(".43 .02, .49 .05, .52 .12, .38 .22, .41 .20, .49 .06"),
         "Lasso-MkSVM": _row(".66 .07, .66 .07, .64 .13, .73 .06, .68 .10, .68 .08", (5.68, 0.98)),
         "BALDUR": _row(".68 .05, .70 .05, .55 .08, .82 .09, .66 .08, .73 .06", (9.5e-4, 7.6e-5)),
-    }),
-    "adni": MappingProxyType({
+    },
+    "adni": {
         "LSVM-l1": _row(".68 .06, .70 .06, .82 .05, .62 .09, .70 .07, .75 .05", (0.23, 0.03)),
         "RF": _row(".75 .03, .74 .03, .81 .02, .80 .04, .80 .03, -", (75.64, 18.16)),
         "SGP+ARD": _row(".74 .03, .75 .02, .87 .02, .67 .05, .76 .03, .81 .04"),
@@ -65,8 +64,8 @@ PRINTED: Mapping[str, Mapping[str, PrintedRow]] = MappingProxyType({
         "MV-PLS": _row(".67 .02, .70 .04, .80 .05, .63 .05, .70 .04, .68 .06"),
         "Lasso-MkSVM": _row(".68 .06, .61 .05, .72 .10, .75 .04, .73 .06, .63 .07", (0.54, 0.11)),
         "BALDUR": _row(".78 .03, .80 .02, .80 .12, .93 .02, .80 .03, .85 .03", (2.36, 0.98)),
-    }),
-})  # fmt: skip
+    },
+}  # fmt: skip
 """Study to the rows of its printed table, in their order."""
 
 
@@ -81,8 +80,8 @@ class Check:
     contradicts: bool = False  # whether nothing fits even without the balanced accuracy
 
 
-CHECKS: Mapping[str, Mapping[str, Check]] = MappingProxyType({
-    "biofind": MappingProxyType({
+CHECKS: Mapping[str, Mapping[str, Check]] = {
+    "biofind": {
         "LSVM-l1": Check("0.53, 0.53", "0.49, 0.48", "either way"),
         "RF": Check("0.58, 0.53", "0.75, 0.77", "as printed"),
         "SGP+ARD": Check("0.58, 0.53", "0.76, 0.78", "as printed"),
@@ -95,8 +94,8 @@ CHECKS: Mapping[str, Mapping[str, Check]] = MappingProxyType({
         "MV-PLS": Check("0.46, 0.47", "0.26, 0.23", "neither way", 0.063),
         "Lasso-MkSVM": Check("0.62, 0.61", "0.67, 0.67", "exchanged"),
         "BALDUR": Check("0.53, 0.49", "0.68, 0.70", "exchanged"),
-    }),
-    "adni": MappingProxyType({
+    },
+    "adni": {
         "LSVM-l1": Check("0.68, 0.70", "0.58, 0.50", "as printed"),
         "RF": Check("0.76, 0.75", "0.76, 0.74", "either way"),
         "SGP+ARD": Check("0.73, 0.75", "0.65, 0.58", "as printed"),
@@ -109,25 +108,25 @@ CHECKS: Mapping[str, Mapping[str, Check]] = MappingProxyType({
         "MV-PLS": Check("0.67, 0.69", "0.58, 0.51", "neither way", 0.004, contradicts=True),
         "Lasso-MkSVM": Check("0.66, 0.64", "0.68, 0.66", "neither way", 0.064),
         "BALDUR": Check("0.81, 0.77", "0.84, 0.85", "neither way", 0.102, contradicts=True),
-    }),
-})  # fmt: skip
+    },
+}  # fmt: skip
 """Study to the check of each printed row, which ``tests/reproduction/arithmetic.py`` computes."""
 
-REMARKS: Mapping[str, Mapping[str, str]] = MappingProxyType({
-    "biofind": MappingProxyType({
+REMARKS: Mapping[str, Mapping[str, str]] = {
+    "biofind": {
         "auc": "The paper prints no AUC for 7 of its 11 baselines.",
         "recall": "The recall that the paper prints for BALDUR, 0.82, fits its accuracies only as "
         "a precision; its recall is then 0.55.",
-    }),
-    "adni": MappingProxyType({
+    },
+    "adni": {
         "accuracy": "In the paper's table the accuracy of PCA-AWDR is as high (0.78).",
         "f1": "In the paper's table the F1 score of RF and K-AWDR is as high (0.80).",
         "auc": "The paper prints no AUC for 7 of its 11 baselines.",
-    }),
-})  # fmt: skip
+    },
+}  # fmt: skip
 """What a reader of a claim that BALDUR is first has to know about the printed values; by metric."""
 
-POSITIVE_SHARE = MappingProxyType({"biofind": (0.553, 0.575), "adni": (0.615, 0.625)})
+POSITIVE_SHARE = {"biofind": (0.553, 0.575), "adni": (0.615, 0.625)}
 """The least and the largest share of the positive class that agree with the text of the paper and
 with its rows that assign everybody to that class."""
 

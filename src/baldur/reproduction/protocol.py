@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import tomli_w
@@ -26,11 +25,11 @@ START_FACTORS = 4
 the paper's BALDUR starts with one per outcome, which could not show that one is enough."""
 
 
-QUICK: Mapping[str, Mapping[str, Any]] = MappingProxyType({
+QUICK: Mapping[str, Mapping[str, Any]] = {
     "CPM-Nets": {"n_epochs": 20},
     "PB-MVBoost": {"n_rounds": 10},
     "RF": {"n_estimators": 100},
-})  # fmt: skip
+}  # fmt: skip
 """Settings of a quick run where the default takes minutes; PB-MVBoost has the rounds of `GRIDS`."""
 QUICK_FOLDS = (5, 3)
 """Outer and inner folds of a quick run; inner ones only calibrate the scores of some models."""
@@ -66,7 +65,7 @@ class Protocol:
         return [*(name for name, entry in BASELINES.items() if entry.in_paper), PAPER, DEFAULT]
 
 
-GRIDS: Mapping[str, Mapping[str, list[Any]]] = MappingProxyType({
+GRIDS: Mapping[str, Mapping[str, list[Any]]] = {
     "LSVM-l1": {"c_ratio": [1.5, 3.0, 10.0, 30.0]},
     "RF": {"max_features": ["sqrt"], "min_samples_leaf": [1, 5]},
     "PCA-MCCD": {"g1": [1e-2, 1.0, 1e2], "g2": [0.0, 1.0], "n_components": [0.95]},
@@ -76,19 +75,19 @@ GRIDS: Mapping[str, Mapping[str, list[Any]]] = MappingProxyType({
     "PB-MVBoost": {"n_rounds": [10], "max_depth": [1, 2]},
     "MV-PLS": {"n_components": [1, 2, 3, 5, 8], "block_scale": [True]},
     "Lasso-MkSVM": {"fraction": [0.1, 0.2, 0.4], "C": [1.0, 10.0]},
-})  # fmt: skip
+}  # fmt: skip
 """Settings that are searched on inner folds.
 
 The paper says that settings were "validated within standard ranges" and lists none. These are at
 most six of each model's own grid, so that 10 times 10 folds of 11 baselines end within hours.
 PB-MVBoost has the rounds and the two depths of its authors' example and default."""
 
-FIXED: Mapping[str, Mapping[str, Any]] = MappingProxyType({
+FIXED: Mapping[str, Mapping[str, Any]] = {
     "LSVM-l1": {"class_weight": "none"},
     "RF": {"n_estimators": 300},
     "SGP+ARD": {"n_inducing": 50, "learning_rate": 0.05},
     "CPM-Nets": {"n_latent": 32, "lam": 1.0},
-})  # fmt: skip
+}  # fmt: skip
 """Settings that are not searched: one fit of SGP+ARD or CPM-Nets takes as long as ten or more of
 the others."""
 
@@ -103,26 +102,26 @@ def _entry(name: str, quick: bool) -> dict[str, Any]:
     return made
 
 
-PROTOCOLS: Mapping[str, Protocol] = MappingProxyType({
+PROTOCOLS: Mapping[str, Protocol] = {
     "biofind": Protocol(
         name="biofind", cohort="BioFIND", disease="Parkinson's disease against healthy controls",
         positive="PD", negative="control", counts=(119, 96),
-        views=MappingProxyType({
+        views={
             "neuropsychological": 18, "sleep": 19, "socio-economic": 2, "demographical": 8,
             "genetic": 841_685,
-        }),
+        },
         folds=5, scale=1.0, quick_scale=0.005,
     ),
     "adni": Protocol(
         name="adni", cohort="ADNI", disease="late against early mild cognitive impairment",
         positive="LMCI", negative="EMCI", counts=(661, 402),
-        views=MappingProxyType({
+        views={
             "t1_intensity": 37_643, "grey_matter": 37_643, "grey_matter_volume": 136,
             "white_matter_volume": 136, "csf_volume": 136,
-        }),
+        },
         folds=10, scale=0.2, quick_scale=0.01,
     ),
-})  # fmt: skip
+}  # fmt: skip
 """Name of a study to its protocol."""
 
 

@@ -24,7 +24,7 @@ from baldur.evaluation.results import Results
 from baldur.evaluation.run import Progress
 from baldur.exceptions import BaldurError, InputError
 from baldur.report import report_study
-from baldur.report.page import check_extra, made_with
+from baldur.report.page import check_extra
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.page import FIGURES, html_of, markdown_of, page_of
 from baldur.reproduction.protocol import (
@@ -144,8 +144,8 @@ def reproduce(
         make_folder(folder / FIGURES)
         page = page_of(evidence, request, folder)
         html, markdown = folder / f"{PAGE}.html", folder / f"{PAGE}.md"
-        write_atomically(html, html_of(page, made_with()).encode())
-        write_atomically(markdown, markdown_of(page, made_with()).encode())
+        write_atomically(html, html_of(page).encode())
+        write_atomically(markdown, markdown_of(page).encode())
     return Reproduction(html, markdown, done, evidence)
 
 
