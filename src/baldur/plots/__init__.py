@@ -36,44 +36,21 @@ and a picture of itself in a notebook. Drawing needs matplotlib: ``pip install
 colours that all figures share.
 """
 
-from typing import TYPE_CHECKING
-
-from baldur.core.optional import lazy_names
-
-if TYPE_CHECKING:
-    from baldur.plots.comparison import AddedValueDisplay, ComparisonDisplay, OutcomesDisplay
-    from baldur.plots.correlation import CorrelationDisplay
-    from baldur.plots.curves import (
-        CalibrationDisplay,
-        DecisionDisplay,
-        LearningCurveDisplay,
-        PrecisionRecallDisplay,
-        RocDisplay,
-    )
-    from baldur.plots.display import Display
-    from baldur.plots.feature_locations import BrainDisplay, ManhattanDisplay
-    from baldur.plots.fit import CostDisplay, FewFeaturesDisplay, HistoryDisplay, PathDisplay
-    from baldur.plots.samples import ContributionsDisplay, LatentDisplay
-    from baldur.plots.views import LoadingsDisplay, MissingViewsDisplay, ViewShareDisplay
-    from baldur.plots.weights import FoldHeatmapDisplay, FoldWeightsDisplay, ForestDisplay
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "comparison": "AddedValueDisplay ComparisonDisplay OutcomesDisplay",
-        "correlation": "CorrelationDisplay",
-        "curves": (
-            "CalibrationDisplay DecisionDisplay LearningCurveDisplay PrecisionRecallDisplay "
-            "RocDisplay"
-        ),
-        "display": "Display",
-        "feature_locations": "BrainDisplay ManhattanDisplay",
-        "fit": "CostDisplay FewFeaturesDisplay HistoryDisplay PathDisplay",
-        "samples": "ContributionsDisplay LatentDisplay",
-        "views": "LoadingsDisplay MissingViewsDisplay ViewShareDisplay",
-        "weights": "FoldHeatmapDisplay FoldWeightsDisplay ForestDisplay",
-    },
+from baldur.plots.comparison import AddedValueDisplay, ComparisonDisplay, OutcomesDisplay
+from baldur.plots.correlation import CorrelationDisplay
+from baldur.plots.curves import (
+    CalibrationDisplay,
+    DecisionDisplay,
+    LearningCurveDisplay,
+    PrecisionRecallDisplay,
+    RocDisplay,
 )
+from baldur.plots.display import Display
+from baldur.plots.feature_locations import BrainDisplay, ManhattanDisplay
+from baldur.plots.fit import CostDisplay, FewFeaturesDisplay, HistoryDisplay, PathDisplay
+from baldur.plots.samples import ContributionsDisplay, LatentDisplay
+from baldur.plots.views import LoadingsDisplay, MissingViewsDisplay, ViewShareDisplay
+from baldur.plots.weights import FoldHeatmapDisplay, FoldWeightsDisplay, ForestDisplay
 
 __all__ = [
     "AddedValueDisplay",

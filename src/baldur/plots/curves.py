@@ -19,7 +19,6 @@ from baldur.plots.drawing import (
     band_text,
     chosen_models,
     draw_curves,
-    interval_text,
     legend_height,
     table_lines,
 )
@@ -81,7 +80,7 @@ class CalibrationDisplay(Display):
 
     def _slopes(self, lines: Sequence[Line]) -> list[str]:
         """Return the calibration slope of each curve, as text after the name."""
-        return [interval_text("slope", line.measure(self.measures, "slope")) for line in lines]
+        return [line.note(self.measures, "slope", "slope") for line in lines]
 
     def _sentence(self) -> str:
         lines = table_lines(self.table)
@@ -333,7 +332,7 @@ class RankingDisplay(Display):
 
     def _areas(self, lines: Sequence[Line], called: str) -> list[str]:
         """Return the area under each curve with its interval, as text after the name."""
-        return [interval_text(called, o.measure(self.areas, self.area[0])) for o in lines]
+        return [line.note(self.areas, self.area[0], called) for line in lines]
 
     def _draw(self, style: Style) -> None:
         """Draw a curve per model or class, and the 95 % band of the first model."""

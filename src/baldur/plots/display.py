@@ -192,9 +192,7 @@ class Display(ABC):
         text = text[text.index("<svg") :].strip()
         text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
         if prefix:
-            text = re.sub(r'\bid="', f'id="{prefix}', text)
-            text = re.sub(r"url\(#", f"url(#{prefix}", text)
-            text = re.sub(r'href="#', f'href="#{prefix}', text)
+            text = re.sub(r'\bid="|url\(#|href="#', rf"\g<0>{prefix}", text)
         # Only the neutral text colour is replaced, never a colour with a meaning.
         return text.replace(make_style("both", None).ink, "currentColor")
 
@@ -240,15 +238,13 @@ class Display(ABC):
         heights: Sequence[float] = (1.0,),
     ) -> list[Any]:
         """Return the axes to draw in, row by row: of an own figure, or in the given axes."""
-        ax, shape = self.ax_, {"width_ratios": list(widths), "height_ratios": list(heights)}
-        if ax is None:
+        if self.ax_ is None:
             self.figure_ = matplotlib("figure").Figure((style.width, height), layout="constrained")
             self.figure_.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
-            spec = self.figure_.add_gridspec(len(heights), len(widths), **shape)
-            self.axes_ = [self.figure_.add_subplot(cell) for cell in spec]
+            self.axes_ = _cells(self.figure_, self.figure_.add_gridspec, widths, heights)
         else:
-            self.figure_, several = ax.get_figure(), len(widths) * len(heights) > 1
-            self.axes_ = _inside(ax, list(widths), list(heights), shape) if several else [ax]
+            self.figure_, several = self.ax_.get_figure(), len(widths) * len(heights) > 1
+            self.axes_ = _inside(self.ax_, widths, heights) if several else [self.ax_]
         self.ax_ = self.axes_[0]
         return self.axes_
 
@@ -279,26 +275,28 @@ def _fonts() -> list[str]:
     return ["DejaVu Sans", *(name for name in _SCRIPTS if name in have)]
 
 
-def _inside(ax: Any, widths: list[float], heights: list[float], shape: dict[str, Any]) -> list[Any]:
-    """Return axes in the area of one given Axes."""
+def _cells(
+    figure: Any, add_grid: Callable[..., Any], widths: Sequence[float], heights: Sequence[float]
+) -> list[Any]:
+    """Return axes in the cells of a new grid, row by row."""
+    ratios = {"width_ratios": list(widths), "height_ratios": list(heights)}
+    return [figure.add_subplot(cell) for cell in add_grid(len(heights), len(widths), **ratios)]
+
+
+def _inside(ax: Any, widths: Sequence[float], heights: Sequence[float]) -> list[Any]:
+    """Return axes in the area of one given Axes, row by row."""
     ax.set_axis_off()
     spec = ax.get_subplotspec()
     if spec is not None:
-        cells = spec.subgridspec(len(heights), len(widths), **shape)
-        return [ax.get_figure().add_subplot(cell) for cell in cells]
-    gap = 0.12
-    panels = []
-    top = 1.0
-    for tall in heights:
-        high = tall / sum(heights)
-        left = 0.0
-        for wide in widths:
-            share = wide / sum(widths)
-            place = (left, top - high * (1 - gap), share * (1 - gap), high * (1 - gap))
-            panels.append(ax.inset_axes(place))
-            left += share
-        top -= high
-    return panels
+        return _cells(ax.get_figure(), spec.subgridspec, widths, heights)
+    filled = 0.88
+    across, down = (np.array(sizes) / sum(sizes) for sizes in (widths, heights))
+    lefts, tops = np.cumsum(across) - across, 1.0 - (np.cumsum(down) - down)
+    return [
+        ax.inset_axes((left, top - high * filled, wide * filled, high * filled))
+        for top, high in zip(tops, down, strict=True)
+        for left, wide in zip(lefts, across, strict=True)
+    ]
 
 
 def results_of(source: Any) -> Results:

@@ -213,8 +213,8 @@ def draw_cells(
     inside: np.ndarray | None = None,
     written: Callable[[float], str] | None = None,
     signed: bool = True,
-) -> Any:
-    """Draw a matrix of signed numbers with a colour bar; return the mesh.
+) -> None:
+    """Draw a matrix of signed numbers with a colour bar.
 
     Cells without a number stay empty, except that those of the mask `inside` get a dot. The others
     get their sign, or what `written` makes of their number. Numbers that cannot be negative, such
@@ -249,12 +249,14 @@ def draw_cells(
                 ax.text(column, row, text, ha="center", va="center", **look)
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
-    bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02, aspect=28, shrink=0.95)
-    bar.set_label(called)
+    bar = colour_bar(ax, mesh, called, aspect=28, shrink=0.95)
     bar.outline.set_visible(False)
-    bar.locator = matplotlib("ticker").MaxNLocator(5)
-    bar.update_ticks()
-    return mesh
+
+
+def colour_bar(ax: Any, mapped: Any, called: str, **look: Any) -> Any:
+    """Draw a colour bar with about five ticks beside the axes; return it."""
+    ticks = matplotlib("ticker").MaxNLocator(5)
+    return ax.figure.colorbar(mapped, ax=ax, label=called, ticks=ticks, pad=0.02, **look)
 
 
 def _sign(value: float) -> str:
@@ -274,14 +276,18 @@ class Line:
     name: str
     rows: pd.DataFrame  # The rows of the table
 
-    def measure(self, table: pd.DataFrame | None, name: str) -> tuple[float, ...] | None:
-        """Return estimate, low and high of this curve in a table of measures; None without one."""
+    def note(self, table: pd.DataFrame | None, measure: str, called: str) -> str:
+        """Return ", AUC 0.90 (0.85 to 0.94)" for this curve in a table of measures, or nothing."""
         if table is None or not len(table):
-            return None
+            return ""
         target = table["class"].fillna("").astype(str)
         is_curve = (table["model"].astype(str) == self.model) & (target == self.target)
-        rows = table.loc[is_curve & (table["measure"] == name), ["estimate", "low", "high"]]
-        return tuple(rows.iloc[0].astype(float)) if len(rows) else None
+        rows = table.loc[is_curve & (table["measure"] == measure), list(ESTIMATE)].astype(float)
+        if not len(rows) or not np.isfinite(rows["estimate"].iloc[0]):
+            return ""
+        low, value, high = (fixed(end).replace("-", "−") for end in rows.iloc[0])
+        known = np.isfinite(rows.iloc[0]).all()
+        return f", {called} {value}" + (f" ({low} to {high})" if known else "")
 
 
 def table_lines(table: pd.DataFrame) -> list[Line]:
@@ -323,15 +329,6 @@ def chosen_models(
     # In the order asked for, as the first model is the one with a band.
     place = table["model"].astype(str).map({m: i for i, m in enumerate(models)})
     return table.loc[place.dropna().sort_values(kind="stable").index].reset_index(drop=True)
-
-
-def interval_text(called: str, ends: tuple[float, ...] | None) -> str:
-    """Return ", AUC 0.90 (0.85 to 0.94)" for an estimate with its ends; nothing if not known."""
-    if ends is None or not np.isfinite(ends[0]):
-        return ""
-    value, low, high = (fixed(end).replace("-", "−") for end in ends)
-    text = f", {called} {value}"
-    return f"{text} ({low} to {high})" if np.isfinite(ends[1:]).all() else text
 
 
 def banded(lines: Sequence[Line]) -> Line | None:

@@ -13,13 +13,12 @@ from baldur.estimators.summary import AVERAGE, OTHERS, UNCERTAINTY
 from baldur.evaluation.metric_table import fixed
 from baldur.exceptions import InputError
 from baldur.plots.display import Display
-from baldur.plots.drawing import legend_height, name_features, name_rows, row_height
+from baldur.plots.drawing import colour_bar, legend_height, name_features, name_rows, row_height
 from baldur.plots.style import (
     Style,
     count,
     full_name,
     label,
-    matplotlib,
     number,
     plain,
     sample_names,
@@ -204,10 +203,7 @@ class LatentDisplay(Display):
         else:
             # A map that rises in lightness can be read in grey too.
             drawn = ax.scatter(x, self.table[factors[1]], c=y, cmap="cividis", s=22)
-            bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02)
-            bar.set_label("Outcome")
-            bar.locator = matplotlib("ticker").MaxNLocator(5)
-            bar.update_ticks()
+            colour_bar(ax, drawn, "Outcome")
             ax.set_ylabel(label(factors[1]))
         ax.set_xlabel(label(factors[0]))
 

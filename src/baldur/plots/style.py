@@ -69,10 +69,10 @@ class Style:
         """Return how many characters of a name fit into this share of the width."""
         return max(12, int(self.width * share / (CHARACTER * self.size / 10.5)))
 
-    def columns(self, names: Sequence[str], most: int = 4) -> int:
-        """Return the number of columns in which a legend of these names fits."""
+    def columns(self, names: Sequence[str]) -> int:
+        """Return the number of columns, at most four, in which a legend of these names fits."""
         longest = max((len(name) for name in names), default=1) + 8
-        return int(np.clip(self.characters(1.0) // longest, 1, min(most, max(1, len(names)))))
+        return int(np.clip(self.characters(1.0) // longest, 1, min(4, max(1, len(names)))))
 
     def rc(self) -> dict[str, Any]:
         """Return the settings of matplotlib that draw in this style."""
