@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.metrics import AVERAGE, METRICS
-from baldur.evaluation.result_files import read_result_table
 from baldur.evaluation.view_additions import (
     ADDED,
     ALL,
@@ -104,9 +103,7 @@ class ComparisonDisplay(Display):
         failures = {}
         if "failure" in models:
             texts = models["failure"].fillna("").astype(str)
-            failures = {
-                str(m): text for m, text in zip(models["model"], texts, strict=True) if text
-            }
+            failures = {m: text for m, text in zip(models["model"], texts, strict=True) if text}
         return cls(table, failures=failures, n_classes=len(results.classes))
 
     @property
@@ -359,12 +356,7 @@ class OutcomesDisplay(Display):
         metric : str, optional
             Default: AUC, or else the first metric of the result.
         """
-        from baldur.evaluation import NestedResult
-
-        if isinstance(result, NestedResult):
-            table = result.evaluation().intervals
-        else:
-            table = read_result_table(result, "intervals")
+        table = results_of(result, several=True).table("intervals", every_outcome=True)
         if "outcome" not in table:
             raise InputError("The result has a single outcome; use ComparisonDisplay.")
         known = list(dict.fromkeys(table["metric"]))

@@ -299,8 +299,11 @@ def _inside(ax: Any, widths: Sequence[float], heights: Sequence[float]) -> list[
     ]
 
 
-def results_of(source: Any) -> Results:
-    """Return the tables of a `NestedResult`, of the path of a results folder, or of `Results`."""
+def results_of(source: Any, *, several: bool = False) -> Results:
+    """Return the tables of a `NestedResult`, of the path of a results folder, or of `Results`.
+
+    A result of several outcomes is refused unless `several` is true.
+    """
     if isinstance(source, Results):
         return source
     if isinstance(source, (str, os.PathLike)):
@@ -311,7 +314,7 @@ def results_of(source: Any) -> Results:
     from baldur.evaluation import NestedResult
 
     if isinstance(source, NestedResult):
-        if source.outcomes:
+        if source.outcomes and not several:
             raise InputError(
                 "The result has several outcomes; give that of one, such as "
                 f"result[{source.outcomes[0]!r}], or draw them all with OutcomesDisplay."

@@ -136,16 +136,13 @@ class PathDisplay(Display):
         colour = style.colour(i)
         ax.vlines(x[known], y[known], upper[known], color=colour, linewidth=1.0, alpha=0.8)
         ax.plot(x[known], upper[known], linestyle="none", marker="_", markersize=6, color=colour)
-        (line,) = ax.plot(x, y, color=colour, linestyle=style.line(i), linewidth=1.0, zorder=2)
+        ax.plot(x, y, color=colour, linestyle=style.line(i), linewidth=1.0, zorder=2)
         candidate = part["candidate"].astype(bool).to_numpy()
         for mask, fill in ((candidate, colour), (~candidate, style.ground)):
             ax.plot(
                 x[mask], y[mask], linestyle="none", marker=style.marker(i), markersize=6,
                 markerfacecolor=fill, markeredgecolor=colour, zorder=3,
             )  # fmt: skip
-        line.set_marker(style.marker(i))
-        line.set_markersize(6)
-        line.set_markevery([])
         return ax.lines[-2]
 
     def _ticks(self, ax: Any) -> None:
