@@ -46,6 +46,7 @@ from inspect import signature
 from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
+import pandas as pd
 
 from baldur.core.escape import has_control
 from baldur.exceptions import InputError
@@ -105,13 +106,11 @@ class Sizes:
 
     def __init__(self, widths: Mapping[str, int] | None = None, **known: int) -> None:
         self.widths = dict(widths or {})
-        self.known = {**known, **({} if widths is None else {"M": len(widths)})}
+        self.known = {**known, **({"M": len(widths)} if widths else {})}
 
     def inner(self, **known: int) -> Sizes:
         """Return a copy for an object inside, whose own names do not reach the outside."""
-        made = Sizes(None, **{**self.known, **known})
-        made.widths = self.widths
-        return made
+        return Sizes(self.widths, **{**self.known, **known})
 
     def of_view(self, name: str) -> Sizes:
         """Return a copy for a value of one view."""
@@ -421,14 +420,14 @@ def read_state(state: Any, *classes: type, sizes: Sizes | None = None) -> Any:
     kind = kinds[name]
     values = read_fields(state, stored_fields(kind), sizes, known=("kind",))
     if hasattr(kind, "from_values"):
-        made = kind.from_values(values, sizes)
+        instance = kind.from_values(values, sizes)
     else:
         settings = signature(kind).parameters
-        made = kind(**{name: value for name, value in values.items() if name in settings})
-        vars(made).update({k: value for k, value in values.items() if k not in settings})
-    if hasattr(made, "check_state"):
-        made.check_state(sizes)
-    return made
+        instance = kind(**{name: value for name, value in values.items() if name in settings})
+        vars(instance).update({k: value for k, value in values.items() if k not in settings})
+    if hasattr(instance, "check_state"):
+        instance.check_state(sizes)
+    return instance
 
 
 def read_fields(
@@ -470,7 +469,8 @@ def _described(value: Any) -> str:
 def plain(value: Any, what: str = "a value") -> Any:
     """Return a value as a tree of plain values.
 
-    Objects are written by their stored fields, tuples as lists and NumPy scalars as numbers.
+    Objects are written by their stored fields, DataFrames by their columns (`dataframe_state`),
+    tuples as lists and NumPy scalars as numbers.
     """
     if value is None or type(value) in (bool, int, float, str) or isinstance(value, np.ndarray):
         return value
@@ -484,6 +484,10 @@ def plain(value: Any, what: str = "a value") -> Any:
         return {str(key): plain(entry, what) for key, entry in value.items()}
     if isinstance(getattr(type(value), "kind", None), str):
         return write_state(value)
+    if isinstance(value, pd.DataFrame):
+        from baldur.core.dataframe_state import dataframe_state
+
+        return dataframe_state(value)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise InputError(
         f"{what} cannot be saved: it is or holds a {kind}. Use numbers, text, truth values, lists, "

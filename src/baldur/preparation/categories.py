@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.core.dataframe_state import Table, dataframe_state
+from baldur.core.dataframe_state import Table
 from baldur.core.state import (
     ByName,
     Choice,
@@ -279,7 +279,7 @@ class CategoryEncoder(Step):
         """Return the tables of names in the form they are stored in."""
         return {
             "_info": {
-                name: dataframe_state(info.astype(object).where(info.notna(), None))
+                name: info.astype(object).where(info.notna(), None)
                 for name, info in self._info.items()
             },
         }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.core.dataframe_state import Table, dataframe_state
+from baldur.core.dataframe_state import Table
 from baldur.core.parameters import Constraint, check, one_of
 from baldur.core.state import (
     ByName,
@@ -318,8 +318,8 @@ class SiteHarmoniser(Step):
         return {name: len(pooled.level) for name, pooled in self.pooled_.items()}
 
     def state_values(self) -> dict[str, Any]:
-        """Return the covariates as a list, however they were passed, and the report as columns."""
-        return {"keep": self.sample_columns[1:], "report_": dataframe_state(self.report_)}
+        """Return the covariates as a list, however they were passed."""
+        return {"keep": self.sample_columns[1:]}
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse parts that are not of the same sites, covariates, views and features."""

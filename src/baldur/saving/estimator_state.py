@@ -12,9 +12,8 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from baldur.core.dataframe_state import Table, dataframe_state
+from baldur.core.dataframe_state import Table
 from baldur.core.state import (
     Boolean,
     ByName,
@@ -36,10 +35,8 @@ from baldur.core.state import (
     Texts,
     at,
     need,
-    plain,
     read_fields,
     read_state,
-    write_state,
 )
 from baldur.estimators.classifier import BaldurClassifier
 from baldur.estimators.regressor import BaldurRegressor
@@ -329,29 +326,18 @@ def kind_of(estimator: Any) -> str:
 
 
 def estimator_state(estimator: Any) -> State:
-    """Return the state of a fitted estimator."""
+    """Return the parts of a fitted estimator that are stored."""
     kind = kind_of(estimator)
     task = getattr(estimator, "_task", "regression")
     return {
         "kind": kind,
         "settings": settings_state(estimator),
         "task": task,
-        "preparation": write_state(estimator.preparation_),
-        "predictor": write_state(estimator.predictor),
+        "preparation": estimator.preparation_,
+        "predictor": estimator.predictor,
         # Attributes that an estimator may lack, such as the names of columns, are null.
-        "fitted": {
-            name: _attribute_state(vars(estimator).get(name), name)
-            for name in attributes_of(kind, task)
-        },
+        "fitted": {name: vars(estimator).get(name) for name in attributes_of(kind, task)},
     }
-
-
-def _attribute_state(value: Any, name: str) -> Any:
-    if isinstance(value, pd.DataFrame):
-        return dataframe_state(value)
-    if isinstance(value, dict):
-        return {str(key): _attribute_state(entry, name) for key, entry in value.items()}
-    return plain(value, name)
 
 
 def read_estimator(state: Any, sizes: Sizes) -> Any:

@@ -115,9 +115,10 @@ def _read_manifest(folder: Path, raw: bytes) -> dict[str, Any]:
         manifest = read_json(raw, limits.MANIFEST_BYTES)
     except InputError as error:
         raise InputError(f"{where} cannot be read: {error}; copy it again.") from None
+    foreign = InputError(f"{where} is not one that baldur wrote; copy it again.")
     schema = manifest.get("schema") if type(manifest) is dict else None
     if type(schema) is not int or schema < 1 or manifest.get("format") != FORMAT:
-        raise InputError(f"{where} is not one that baldur wrote; copy it again.")
+        raise foreign
     if schema != SCHEMA:
         versions = manifest.get("versions")
         version = str(versions.get("baldur", "?"))[:40] if type(versions) is dict else "?"
@@ -126,15 +127,14 @@ def _read_manifest(folder: Path, raw: bytes) -> dict[str, Any]:
             f"{folder} was saved in schema {schema} (baldur {version!a}), and this version reads "
             f"schema {SCHEMA}. {advice}"
         )
-    files = {key: manifest.get(key) for key in _FILES}
     try:
-        sums = read_fields(files, _FILES, Sizes())["checksums"]
+        files = read_fields({key: manifest.get(key) for key in _FILES}, _FILES, Sizes())
     except StateError as error:
         raise InputError(
             f"{where} is not one that baldur wrote ({error}); copy it again."
         ) from None
-    if not {"state", "arrays"} <= set(sums) <= {"state", "arrays", *PRINTED}:
-        raise InputError(f"{where} is not one that baldur wrote; copy it again.")
+    if not {"state", "arrays"} <= set(files["checksums"]) <= {"state", "arrays", *PRINTED}:
+        raise foreign
     if manifest.get("identity") != identity_of(manifest):
         raise InputError(f"{where} was changed after the model was saved; copy it again.")
     return manifest
