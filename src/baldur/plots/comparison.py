@@ -169,7 +169,6 @@ class ComparisonDisplay(Display):
         return 0.0 if metric in ("r2", "correlation") else None
 
 
-_HEADINGS = {"auc": "AUC", "r2": "R²"}
 _ALL_VIEWS = "all views"
 _LEVELS = (BASELINE, WITH, ALL, ALONE, WITHOUT)
 
@@ -221,7 +220,7 @@ class AddedValueDisplay(Display):
         self.baseline = plain(base["view"].iloc[0]) if len(base) else "the baseline"
         super().__init__(pd.DataFrame(self._set_rows(part), columns=self.columns))
         self.nothing = (
-            f"Sets of views without {_HEADINGS[self.metric]}: there is nothing to compare.",
+            f"Sets of views without {metric_name(self.metric)}: there is nothing to compare.",
             "There are no view sets to compare.",
         )
 
@@ -264,7 +263,7 @@ class AddedValueDisplay(Display):
             change = with_interval(row, ("low", "difference", "high"))
             name = f"{plain(row['views'])} {number(row['value'])}"
             parts.append(f"{name}, {change} compared with {row['compared_with']}")
-        heading = _HEADINGS[self.metric]
+        heading = metric_name(self.metric)
         return f"{heading} of {len(self.table)} sets of views: {'; '.join(parts)}."
 
     def _draw(self, style: Style) -> None:
@@ -282,7 +281,7 @@ class AddedValueDisplay(Display):
             handles.append(
                 points(axes[1], self.table[compared], at, style.colour(i), "os"[i % 2], changes)
             )
-        heading = _HEADINGS[self.metric]
+        heading = metric_name(self.metric)
         for ax, value, name in (
             (axes[0], float(self.table["value"].iloc[0]), heading),
             (axes[1], 0.0, f"Difference in {heading}"),

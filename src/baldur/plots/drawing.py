@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +88,15 @@ def fit_ticks(ax: Any, style: Style, share: float, most: int = 6) -> None:
             return
     # The locator makes at least three ticks: some of them are left out.
     ax.set_xticks(ticks[:: int(np.ceil(wanted / apart))])
+
+
+def spaced(places: Iterable[float], least: float) -> list[float]:
+    """Return those places that keep this distance from all that are before them."""
+    chosen: list[float] = []
+    for place in places:
+        if all(abs(place - other) >= least for other in chosen):
+            chosen.append(place)
+    return chosen
 
 
 def _text_width(characters: int, style: Style) -> float:
@@ -247,8 +256,7 @@ def draw_cells(
                 text, look = "•", {"color": style.ink}
             if text:
                 ax.text(column, row, text, ha="center", va="center", **look)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_visible(False)
+    ax.spines[["left", "bottom"]].set_visible(False)
     bar = colour_bar(ax, mesh, called, aspect=28, shrink=0.95)
     bar.outline.set_visible(False)
 

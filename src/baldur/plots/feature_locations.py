@@ -11,7 +11,7 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of, rows_of_model
-from baldur.plots.drawing import legend, listed
+from baldur.plots.drawing import legend, listed, spaced
 from baldur.plots.style import Style, count, imaging, label, matplotlib, number, plain
 
 # Dark blue below zero and light orange above, which differ in grey too. Zero is not drawn.
@@ -491,16 +491,10 @@ class ManhattanDisplay(Display):
         if len(self.bounds) == 1 and not self.bounds[0][0]:
             ax.set_xlabel("Feature")
             return
-        ticks, names, last = [], [], -np.inf
-        room = span * (0.045 if not style.narrow else 0.07)
-        for name, start, end in self.bounds:
-            middle = (start + end) / 2
-            # Only as many names as fit beside each other.
-            if middle - last >= room:
-                ticks.append(middle)
-                names.append(label(name, 6))
-                last = middle
-        ax.set_xticks(ticks, names)
+        names = {(start + end) / 2: label(name, 6) for name, start, end in self.bounds}
+        # Only as many names as fit beside each other.
+        ticks = spaced(names, span * (0.045 if not style.narrow else 0.07))
+        ax.set_xticks(ticks, [names[tick] for tick in ticks])
         ax.tick_params(axis="x", length=0)
         ax.set_xlabel("Chromosome")
 

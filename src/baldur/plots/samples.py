@@ -13,7 +13,14 @@ from baldur.estimators.summary import AVERAGE, OTHERS, UNCERTAINTY
 from baldur.evaluation.metric_table import fixed
 from baldur.exceptions import InputError
 from baldur.plots.display import Display
-from baldur.plots.drawing import colour_bar, legend_height, name_features, name_rows, row_height
+from baldur.plots.drawing import (
+    colour_bar,
+    legend_height,
+    name_features,
+    name_rows,
+    row_height,
+    spaced,
+)
 from baldur.plots.style import (
     Style,
     count,
@@ -376,7 +383,6 @@ class ContributionsDisplay(Display):
             joined = {
                 "view": "", "feature": f"{len(rest):,} {_SMALL}",
                 "contribution": float(terms["contribution"].iloc[rest].sum()),
-                "lower": np.nan, "upper": np.nan,
             }  # fmt: skip
             large = terms.iloc[keep]
             last = large["feature"] == UNCERTAINTY
@@ -428,12 +434,9 @@ class ContributionsDisplay(Display):
             inside = sorted({*inside, *(round(float(expit(v)), 3) for v in (low, high))})
             inside = [p for p in inside if 0 < p < 1 and low <= logit(p) <= high]
         apart = (high - low) * (0.15 if not style.narrow else 0.22)
-        chosen: list[float] = []
-        for p in sorted(inside, key=lambda p: abs(p - 0.5)):
-            if all(abs(logit(p) - logit(q)) >= apart for q in chosen):
-                chosen.append(p)
-        chosen.sort()
-        top.set_xticks([logit(p) for p in chosen], [f"{100 * p:g} %" for p in chosen])
+        # Those next to 50 % first.
+        ticks = sorted(spaced(sorted(map(logit, inside), key=abs), apart))
+        top.set_xticks(ticks, [f"{100 * expit(tick):g} %" for tick in ticks])
         top.spines["top"].set_visible(True)
         top.spines["left"].set_visible(False)
         of = f" of {label(self.output, 14 if style.narrow else 24)}" if self.output else ""
@@ -442,10 +445,7 @@ class ContributionsDisplay(Display):
 
 def _walk(table: pd.DataFrame, probability: bool) -> pd.DataFrame:
     """Return the terms from the average person to the prediction, with start and end of each."""
-    table = table[table["feature"] != PREDICTION].reset_index(drop=True)
-    for column in ("lower", "upper"):
-        if column not in table:
-            table[column] = np.nan
+    table = table[table["feature"] != PREDICTION]
     first = (table["feature"] == AVERAGE).to_numpy()
     last = (table["feature"] == UNCERTAINTY).to_numpy()
     if not first.any():
@@ -453,8 +453,8 @@ def _walk(table: pd.DataFrame, probability: bool) -> pd.DataFrame:
             f"The contributions have no row {AVERAGE!r}, which is their starting point. Pass the "
             "rows of one sample and output of explain()."
         )
-    order = np.lexsort((np.arange(len(table)), last, ~first))
-    table = table.iloc[order][["view", "feature", "contribution", "lower", "upper"]]
+    table = table.iloc[np.lexsort((last, ~first))]
+    table = table.reindex(columns=["view", "feature", "contribution", "lower", "upper"])
     end = np.cumsum(table["contribution"].to_numpy(dtype=float))
     total = {"view": "", "feature": PREDICTION, "contribution": end[-1]}
     table = pd.concat([table, pd.DataFrame([total])], ignore_index=True)

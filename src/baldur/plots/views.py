@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
+from baldur.estimators.summary import output_names
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, fold_names, results_of, rows_of_model
 from baldur.plots.drawing import (
@@ -146,8 +147,7 @@ class MissingViewsDisplay(Display):
         ax.set_xlim(-0.6, len(names) - 0.4)
         ax.set_ylim(len(shown) - 0.4, -0.6)
         ax.tick_params(length=0)
-        for side in ax.spines.values():
-            side.set_visible(False)
+        ax.spines[:].set_visible(False)
 
     def _bars(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
         parts = [shown[f"{_LABEL}{name}"] for name in self.labels] or [shown["people"]]
@@ -407,9 +407,6 @@ class LoadingsDisplay(Display):
 
 
 def _output_names(model: Any, n: int) -> list[str]:
-    classes = getattr(model, "classes_", None)
-    if classes is not None:
-        names = [str(c) for c in classes]
-        # One output for two classes, which points to the second.
-        return names if len(names) == n else names[-1:]
+    if hasattr(model, "classes_"):
+        return output_names(model)
     return ["outcome"] if n == 1 else [f"target {c}" for c in range(n)]
