@@ -32,8 +32,8 @@ and a picture of itself in a notebook. Drawing needs matplotlib: ``pip install
 `HistoryDisplay`           convergence of a fit
 =========================  =====================================================================
 
-`display` has the base class and reads results; `drawing` and `style` have the parts, names and
-colours that all figures share.
+`display` has the base class and reads results; `style` has the colours, sizes and parts that all
+figures share, and `text` writes their names and numbers.
 """
 
 from baldur.plots.comparison import AddedValueDisplay, ComparisonDisplay, OutcomesDisplay

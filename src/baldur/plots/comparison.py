@@ -22,18 +22,8 @@ from baldur.evaluation.view_additions import (
 )
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of
-from baldur.plots.drawing import (
-    fit_ticks,
-    legend_height,
-    metric_axis,
-    metric_name,
-    name_rows,
-    points,
-    reference_line,
-    row_height,
-    with_interval,
-)
-from baldur.plots.style import Style, count, label, number, plain
+from baldur.plots.style import Style, points, row_height
+from baldur.plots.text import count, label, metric_axis, metric_name, number, plain, with_interval
 
 # Metrics that are shown unless others are asked for.
 DEFAULT = ("auc", "balanced_accuracy", "brier", "r2", "mae")
@@ -143,8 +133,8 @@ class ComparisonDisplay(Display):
         points(ax, part, rows, style.colour(0))
         chance = self._chance(metric)
         if chance is not None:
-            reference_line(ax, chance, style)
-        name_rows(ax, models, style, 0.34)
+            style.reference_line(ax, chance)
+        style.name_rows(ax, models, 0.34)
         if not first:
             ax.tick_params(axis="y", labelleft=False)
         for model in self.failures:
@@ -159,7 +149,7 @@ class ComparisonDisplay(Display):
             name = name.replace(" ", "\n")
         ax.set_xlabel(metric_axis(metric, name), fontsize=style.size - 0.5)
         panels = 1 if style.narrow else len(self.metrics)
-        fit_ticks(ax, style, 0.6 / panels)
+        style.fit_ticks(ax, 0.6 / panels)
 
     def _chance(self, metric: str) -> float | None:
         if metric == "auc" and self.n_classes:
@@ -271,7 +261,7 @@ class AddedValueDisplay(Display):
         rows = len(self.table)
         references = [r for r in dict.fromkeys(self.table["compared_with"]) if r]
         names = [f"compared with {name}" for name in references]
-        axes = self._panels(style, 2, row_height(rows, 1.1), legend_height(names, style))
+        axes = self._panels(style, 2, row_height(rows, 1.1), style.legend_height(names))
         levels = ("value_low", "value", "value_high")
         points(axes[0], self.table, np.arange(rows), style.ink, columns=levels)
         handles = []
@@ -286,10 +276,10 @@ class AddedValueDisplay(Display):
             (axes[0], float(self.table["value"].iloc[0]), heading),
             (axes[1], 0.0, f"Difference in {heading}"),
         ):
-            reference_line(ax, value, style)
-            name_rows(ax, self.table["views"].tolist(), style, 0.34)
+            style.reference_line(ax, value)
+            style.name_rows(ax, self.table["views"].tolist(), 0.34)
             ax.set_xlabel(f"{name}\nbetter →", fontsize=style.size - 0.5)
-            fit_ticks(ax, style, 0.6 if style.narrow else 0.3)
+            style.fit_ticks(ax, 0.6 if style.narrow else 0.3)
         if not style.narrow:
             axes[1].tick_params(axis="y", labelleft=False)
         self._legend(handles, names, style)
@@ -387,7 +377,7 @@ class OutcomesDisplay(Display):
         models, outcomes = self.models[:MOST_MODELS], self.outcomes
         step = 0.72 / max(len(models), 1)
         height = row_height(round(len(outcomes) * max(1.0, 0.7 * len(models))), 1.0)
-        height += legend_height(models, style)
+        height += style.legend_height(models)
         main = self._axes(style, height)[0]
         handles = []
         for i, model in enumerate(models):
@@ -396,10 +386,10 @@ class OutcomesDisplay(Display):
             rows += (i - (len(models) - 1) / 2) * step
             handles.append(points(main, part, rows, style.colour(i), style.marker(i)))
         if self.metric in ("auc", "balanced_accuracy"):
-            reference_line(main, 0.5, style)
+            style.reference_line(main, 0.5)
         if outcomes[0] == AVERAGE:
             main.axhline(0.5, color=style.faint, linewidth=1.0, zorder=0)
-        name_rows(main, [_called(o) for o in outcomes], style, 0.34)
+        style.name_rows(main, [_called(o) for o in outcomes], 0.34)
         main.set_xlabel(f"{metric_axis(self.metric, between=' (')})")
         self._legend(handles, models, style)
 

@@ -10,8 +10,8 @@ import pandas as pd
 
 from baldur.evaluation.selected_features import CORRELATION_COLUMNS, feature_correlations
 from baldur.plots.display import Display, results_of, rows_of_model
-from baldur.plots.drawing import draw_cells, name_columns, name_features, row_height
-from baldur.plots.style import Style, count, feature_labels, full_name, matplotlib, plain
+from baldur.plots.style import Style, matplotlib, row_height
+from baldur.plots.text import count, feature_labels, full_name, plain
 from baldur.views.estimator_input import open_views
 
 Pair = tuple[str, str]
@@ -147,12 +147,12 @@ class CorrelationDisplay(Display):
         # The correlation of a feature with itself is not informative.
         np.fill_diagonal(cells, np.nan)
         main.set_facecolor("#d0d0d0")
-        draw_cells(main, cells, style, "Correlation", limit=1.0)
-        name_features(main, features, style, 0.36)
+        style.draw_cells(main, cells, "Correlation", limit=1.0)
+        style.name_features(main, features, 0.36)
         self._mark_rows(main, numbered=numbered)
         main.set_ylim(len(features) - 0.5, -0.5)
         if numbered:
-            name_columns(main, [str(i + 1) for i in range(len(features))], style, 0.42)
+            style.name_columns(main, [str(i + 1) for i in range(len(features))], 0.42)
         else:
             main.set_xticks(range(len(features)), feature_labels(features, 18), rotation=90)
         self._frames(main)

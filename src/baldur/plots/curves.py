@@ -14,15 +14,8 @@ from baldur.evaluation.clinical.decision import TREAT_ALL, TREAT_NONE
 from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.metrics import METRICS
 from baldur.plots.display import Display, results_of
-from baldur.plots.drawing import (
-    Line,
-    band_text,
-    chosen_models,
-    draw_curves,
-    legend_height,
-    table_lines,
-)
-from baldur.plots.style import Style, number, plain
+from baldur.plots.style import Line, Style, band_text, chosen_models, table_lines
+from baldur.plots.text import number, plain
 
 BINS = 20
 """Bins of the histogram: enough to see where the predictions are."""
@@ -94,7 +87,7 @@ class CalibrationDisplay(Display):
         """Draw the curves, and below them a histogram of the predictions."""
         lines = table_lines(self.table)
         names, notes = [line.name for line in lines], self._slopes(lines)
-        height = style.width * 0.85 + legend_height(names, style, notes)
+        height = style.width * 0.85 + style.legend_height(names, notes)
         if self.spread is None or not len(self.spread):
             main = below = self._axes(style, height)[0]
         else:
@@ -103,7 +96,7 @@ class CalibrationDisplay(Display):
             main.tick_params(axis="x", labelbottom=False)
         ends = self._ends()
         main.plot(ends, ends, color=style.faint, linestyle=":", linewidth=1.2, zorder=0)
-        handles = draw_curves(main, lines, "predicted", "observed", style)
+        handles = style.draw_curves(main, lines, "predicted", "observed")
         main.set_ylim(*ends)
         main.set_ylabel("Observed" if self.regression else "Observed share")
         for ax in {main, below}:
@@ -230,9 +223,9 @@ class DecisionDisplay(Display):
         """Draw the curves, and the 95 % band of the first model."""
         lines = table_lines(self._models)
         names = [line.name for line in lines]
-        height = style.width * 0.62 + legend_height([*names, TREAT_ALL, TREAT_NONE], style)
+        height = style.width * 0.62 + style.legend_height([*names, TREAT_ALL, TREAT_NONE])
         main = self._axes(style, height)[0]
-        handles = draw_curves(main, lines, "threshold", "net_benefit", style)
+        handles = style.draw_curves(main, lines, "threshold", "net_benefit")
         for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
             part = self.table[self.table["model"] == name]
             (drawn,) = main.plot(
@@ -338,9 +331,9 @@ class RankingDisplay(Display):
         """Draw a curve per model or class, and the 95 % band of the first model."""
         lines = table_lines(self.table)
         names, notes = [line.name for line in lines], self._areas(lines, self.area[2])
-        main = self._axes(style, style.width + legend_height(names, style, notes))[0]
+        main = self._axes(style, style.width + style.legend_height(names, notes))[0]
         self._chance(main, style)
-        handles = draw_curves(main, lines, self.columns[2], self.columns[3], style)
+        handles = style.draw_curves(main, lines, self.columns[2], self.columns[3])
         main.set_xlim(-0.01, 1.01)
         main.set_ylim(-0.01, 1.01)
         main.set_box_aspect(1)
@@ -486,7 +479,7 @@ class LearningCurveDisplay(Display):
         """Draw the points of each model with their intervals, joined by a line."""
         lines = table_lines(self.table)
         names = [line.name for line in lines]
-        height = style.width * 0.62 + legend_height(names, style)
+        height = style.width * 0.62 + style.legend_height(names)
         main = self._axes(style, height)[0]
         handles = []
         for i, line in enumerate(lines):

@@ -18,8 +18,7 @@ import pandas as pd
 from baldur.core.atomic_io import write_atomically
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
-from baldur.plots.drawing import LEAST_HEIGHT, empty, legend
-from baldur.plots.style import Style, make_style, matplotlib
+from baldur.plots.style import LEAST_HEIGHT, Style, make_style, matplotlib
 
 FORMATS = ("png", "svg", "pdf")
 _SCRIPTS = (
@@ -140,7 +139,7 @@ class Display(ABC):
         self.ax_, self._own_figure = ax, ax is None
         with matplotlib().rc_context({**style.rc(), "font.family": _fonts()}):
             if self._is_empty and self.nothing[1]:
-                empty(self._axes(style, LEAST_HEIGHT)[0], self.nothing[1], style)
+                style.empty(self._axes(style, LEAST_HEIGHT)[0], self.nothing[1])
             else:
                 self._draw(style, **options)
         return self
@@ -264,7 +263,7 @@ class Display(ABC):
     ) -> Any:
         """Write a legend above all axes of an own figure, or above the first of given axes."""
         figure = self.figure_ if self._own_figure else None
-        return legend(self.ax_, handles, names, style, notes=notes, figure=figure)
+        return style.legend(self.ax_, handles, names, notes=notes, figure=figure)
 
 
 @cache

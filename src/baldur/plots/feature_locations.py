@@ -11,8 +11,8 @@ import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of, rows_of_model
-from baldur.plots.drawing import legend, listed, spaced
-from baldur.plots.style import Style, count, imaging, label, matplotlib, number, plain
+from baldur.plots.style import Style, imaging, matplotlib, spaced
+from baldur.plots.text import count, label, listed, number, plain
 
 # Dark blue below zero and light orange above, which differ in grey too. Zero is not drawn.
 _COLOURS = ("#00345c", "#0072B2", "#9cc7e3", "#fbe3b5", "#f3b94a", "#E69F00")
@@ -286,7 +286,7 @@ class BrainDisplay(Display):
             handles = [Patch(facecolor=fill), Patch(facecolor="none", edgecolor=line, linewidth=2)]
             names, notes = views, [" (filled)", " (outlined)"]
         panel.set_title("overlap", loc="left")
-        below = legend(panel, handles, names, style, notes=notes)
+        below = style.legend(panel, handles, names, notes=notes)
         below.set_loc("upper left")
         below.set_bbox_to_anchor((0.0, -0.02), panel.transAxes)
 

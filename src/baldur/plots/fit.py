@@ -12,15 +12,8 @@ from baldur.estimators.summary import few_features_table
 from baldur.evaluation.result_tables import AS_SELECTED
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of, rows_of_model
-from baldur.plots.drawing import (
-    empty,
-    legend,
-    metric_name,
-    name_columns,
-    reference_line,
-    with_interval,
-)
-from baldur.plots.style import Style, count, label, number
+from baldur.plots.style import Style
+from baldur.plots.text import count, label, metric_name, number, with_interval
 
 _STEPS = {"nothing": "no feature", "views": "whole views", "features": "single features"}
 
@@ -216,9 +209,9 @@ class AccuracyDisplay(Display):
         ax.plot(at, middle, color=colour, marker="o", markersize=6, linewidth=1.0)
         chance = part["chance"].to_numpy(dtype=float)
         if len(chance) and np.isfinite(chance[0]):
-            reference_line(ax, chance[0], style, upright=False)
+            style.reference_line(ax, chance[0], upright=False)
         texts = [str(text).replace(AS_SELECTED, "sel.") for text in part["limit"]]
-        name_columns(ax, texts, style, 0.8 if style.narrow else 0.8 / len(self.metrics))
+        style.name_columns(ax, texts, 0.8 if style.narrow else 0.8 / len(self.metrics))
         ax.set_xlim(-0.5, len(at) - 0.5)
         ax.set_xlabel(self._xlabel)
         ax.set_ylabel(label(metric_name(metric)))
@@ -365,7 +358,7 @@ class HistoryDisplay(Display):
         height = 2.3 * len(heights) + 0.7
         axes = self._axes(style, height, (1.0,), heights)
         if self.measure == "change" and not (self.table["change"] > 0).any():
-            empty(axes[0], "The fit converged in its first iteration.", style)
+            style.empty(axes[0], "The fit converged in its first iteration.")
             return
         self._measured(axes[0], style)
         if counted:
@@ -421,7 +414,7 @@ class HistoryDisplay(Display):
         ax.set_ylim(bottom=0.0)
         ax.set_ylabel("Active features")
         if len(names) > 1:
-            legend(ax, handles[:9], names[:9], style)
+            style.legend(ax, handles[:9], names[:9])
 
 
 def _table(history: Any, view_names: Sequence[str] | None) -> pd.DataFrame:

@@ -13,23 +13,8 @@ from baldur.estimators.summary import AVERAGE, OTHERS, UNCERTAINTY
 from baldur.evaluation.metric_table import fixed
 from baldur.exceptions import InputError
 from baldur.plots.display import Display
-from baldur.plots.drawing import (
-    colour_bar,
-    legend_height,
-    name_features,
-    name_rows,
-    row_height,
-    spaced,
-)
-from baldur.plots.style import (
-    Style,
-    count,
-    full_name,
-    label,
-    number,
-    plain,
-    sample_names,
-)
+from baldur.plots.style import Style, row_height, spaced
+from baldur.plots.text import count, full_name, label, number, plain, sample_names
 
 MOST_VECTOR = 4000
 """Samples drawn as vectors; more of them are rasterised."""
@@ -156,7 +141,7 @@ class LatentDisplay(Display):
         if self.continuous:
             self._outcome(self._axes(style, height)[0], factors, style)
         elif plane:
-            height += legend_height(self.classes, style)
+            height += style.legend_height(self.classes)
             self._plane(self._axes(style, height)[0], factors, style)
         else:
             height = row_height(2 * max(1, len(self.classes)), 0.8)
@@ -173,7 +158,7 @@ class LatentDisplay(Display):
                 rasterized=len(x) > MOST_VECTOR,
             )  # fmt: skip
             ax.plot([x.mean()] * 2, [i - 0.38, i + 0.38], color=style.ink, linewidth=2.0)
-        name_rows(ax, self.classes or ["all"], style, 0.34)
+        style.name_rows(ax, self.classes or ["all"], 0.34)
         ax.set_xlabel(f"{label(factor)} (line: mean)")
 
     def _groups(self) -> list[np.ndarray]:
@@ -210,7 +195,7 @@ class LatentDisplay(Display):
         else:
             # A map that rises in lightness can be read in grey too.
             drawn = ax.scatter(x, self.table[factors[1]], c=y, cmap="cividis", s=22)
-            colour_bar(ax, drawn, "Outcome")
+            style.colour_bar(ax, drawn, "Outcome")
             ax.set_ylabel(label(factors[1]))
         ax.set_xlabel(label(factors[0]))
 
@@ -364,7 +349,7 @@ class ContributionsDisplay(Display):
         height = row_height(len(shown), 1.3 if self.probability else 0.9)
         main = self._axes(style, height)[0]
         self._bars(main, shown, style)
-        name_features(main, [_pair(r) for r in shown.to_dict("records")], style)
+        style.name_features(main, [_pair(r) for r in shown.to_dict("records")])
         main.set_xlabel("Log odds" if self.probability else "Predicted outcome")
         low, high = self._range(shown)
         main.set_xlim(low, high)

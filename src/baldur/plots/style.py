@@ -1,18 +1,18 @@
-"""How figures look: colours for the colour-blind, markers for grey prints, sizes and themes."""
+"""How figures look: colours for the colour-blind, sizes and themes, and the parts they share."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from baldur.core.escape import one_line
 from baldur.core.optional import import_extra
+from baldur.evaluation.metric_table import fixed
 from baldur.exceptions import InputError
+from baldur.plots.text import ESTIMATE, feature_labels, short_names
 
 # The colours of Okabe and Ito, which can be distinguished with every common colour blindness.
 # Those that are pale on white come last; yellow, which cannot be seen there, is left out.
@@ -27,11 +27,22 @@ WIDTH = 5.2
 NARROWEST = 2.4
 CHARACTER = 0.082
 """Inches that a character of a tick label takes on average, at the full text size."""
+ROW = 0.27
+"""Inches of a row with a name."""
+LEAST_HEIGHT = 1.6
+"""Inches of the lowest figure: axes, ticks and their labels need as much without any row."""
+
+# Vermilion above zero and blue below, distinguishable with every colour blindness.
+_COLOURS = ("#0072B2", "#9ecae8", "#f4f4f4", "#f5b78f", "#D55E00")
+MOST_VECTOR = 5000
+"""Cells drawn as vectors; more of them are rasterised."""
+MOST_SIGNED = 600
+"""Cells with a sign written in them; more of them would be too small."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """Colours and sizes of one figure."""
+    """Colours and sizes of one figure, and the parts of figures that are drawn in them."""
 
     ink: str = "#1a1a1a"
     faint: str = "#767676"
@@ -108,6 +119,193 @@ class Style:
             "ytick.labelsize": self.size - 1,
         }
 
+    # -- parts that several figures draw
+
+    def empty(self, ax: Any, text: str) -> None:
+        """Write in the middle of the axes why there is nothing to see."""
+        ax.set_axis_off()
+        ax.text(
+            0.5,
+            0.5,
+            text,
+            transform=ax.transAxes,
+            ha="center",
+            va="center",
+            color=self.ink,
+            wrap=True,
+        )
+
+    def name_rows(self, ax: Any, names: Sequence[Any], share: float = 0.38) -> None:
+        """Write names beside rows 0, 1, ... from the top, in this share of the width."""
+        self._write_rows(ax, short_names(names, self.characters(share)))
+
+    def name_features(self, ax: Any, pairs: Sequence[tuple[Any, Any]], share: float = 0.42) -> None:
+        """Write features, given as pairs of view and feature, beside rows 0, 1, ..."""
+        self._write_rows(ax, feature_labels(pairs, self.characters(share)))
+
+    def _write_rows(self, ax: Any, texts: Sequence[str]) -> None:
+        ax.set_yticks(range(len(texts)), texts)
+        ax.tick_params(axis="y", length=0)
+        ax.set_ylim(len(texts) - 0.4, -0.6)
+
+    def name_columns(self, ax: Any, names: Sequence[str], share: float = 0.5) -> None:
+        """Write as many names below columns 0, 1, ... as fit into this share of the width."""
+        longest = max((len(name) for name in names), default=1)
+        column = self.width * share / max(1, len(names))
+        step = int(np.ceil(self._text_width(longest) / column))
+        at = range(0, len(names), max(1, step))
+        ax.set_xticks(at, [names[i] for i in at])
+
+    def fit_ticks(self, ax: Any, share: float, most: int = 6) -> None:
+        """Set at most so many ticks along x, fewer where their numbers would touch.
+
+        `share` is the width of the axes as a part of the width of the figure.
+        """
+        low, high = sorted(ax.get_xlim())
+        inches = self.width * share
+        for bins in range(most, 0, -1):
+            ax.locator_params(axis="x", nbins=bins)
+            ticks = [t for t in ax.get_xticks() if low <= t <= high]
+            if len(ticks) < 2:
+                return
+            texts = ax.xaxis.get_major_formatter().format_ticks(ticks)
+            apart = (ticks[1] - ticks[0]) / (high - low) * inches
+            wanted = self._text_width(max(map(len, texts)))
+            if apart >= wanted:
+                return
+        # The locator makes at least three ticks: some of them are left out.
+        ax.set_xticks(ticks[:: int(np.ceil(wanted / apart))])
+
+    def _text_width(self, characters: int) -> float:
+        """Return the inches that a tick label of so many characters and the gap beside it take."""
+        return characters * CHARACTER * self.size / 10.5 + 0.1
+
+    def reference_line(self, ax: Any, value: float, *, upright: bool = True) -> None:
+        """Draw the value that chance gives, or that others are compared with."""
+        draw = ax.axvline if upright else ax.axhline
+        draw(value, color=self.faint, linestyle="--", linewidth=1.0, zorder=0)
+
+    def stacked_bars(self, ax: Any, parts: Sequence[Any], height: float) -> list[Any]:
+        """Draw rows of horizontal bars, part after part; return the handles of a legend."""
+        start = np.zeros(len(parts[0]) if len(parts) else 0)
+        handles = []
+        for i, part in enumerate(parts):
+            value = np.asarray(part, dtype=float)
+            handles.append(
+                ax.barh(
+                    np.arange(len(value)), value, left=start, height=height, color=self.colour(i),
+                    hatch=self.hatch(i), edgecolor=self.rc()["hatch.color"], linewidth=0.6,
+                )
+            )  # fmt: skip
+            start = start + value
+        return handles
+
+    def legend_height(self, names: Sequence[str], notes: Sequence[str] | None = None) -> float:
+        """Return the inches that a legend of these names, with a note after each, takes."""
+        texts = names if notes is None else [n + note for n, note in zip(names, notes, strict=True)]
+        return 0.215 * -(-len(texts) // self.columns(texts)) + 0.15
+
+    def legend(
+        self,
+        ax: Any,
+        handles: Sequence[Any],
+        names: Sequence[str],
+        *,
+        notes: Sequence[str] | None = None,
+        figure: Any = None,
+    ) -> Any:
+        """Write a legend above the axes, in as many columns as fit; return it, or None.
+
+        Names are shortened where they must be; `notes`, which follow the names, never are. With
+        `figure` the legend is placed above all axes of the figure.
+        """
+        if not handles:
+            return None
+        notes = [""] * len(names) if notes is None else list(notes)
+        room = self.characters(0.88) - max(map(len, notes))
+        shown = [
+            f"{n}{note}" for n, note in zip(short_names(names, max(8, room)), notes, strict=True)
+        ]
+        look: dict[str, Any] = {
+            "ncols": self.columns(shown), "borderaxespad": 0.2, "handlelength": 2.6,
+            "columnspacing": 1.2,
+        }  # fmt: skip
+        if figure is not None:
+            return figure.legend(list(handles), shown, loc="outside upper left", **look)
+        return ax.legend(list(handles), shown, loc="lower left", bbox_to_anchor=(0.0, 1.0), **look)
+
+    def draw_cells(
+        self,
+        ax: Any,
+        values: np.ndarray,
+        called: str,
+        *,
+        limit: float | None = None,
+        inside: np.ndarray | None = None,
+        written: Callable[[float], str] | None = None,
+        signed: bool = True,
+    ) -> None:
+        """Draw a matrix of signed numbers with a colour bar.
+
+        Cells without a number stay empty, except that those of the mask `inside` get a dot. The
+        others get their sign, or what `written` makes of their number. Numbers that cannot be
+        negative, such as shares, are drawn with `signed=False`.
+        """
+        colors = matplotlib("colors")
+        colours = colors.LinearSegmentedColormap.from_list(
+            "baldur", _COLOURS if signed else _COLOURS[2:]
+        )
+        if limit is None:
+            known = np.abs(values[np.isfinite(values)])
+            limit = float(known.max()) if known.size and known.max() > 0 else 1.0
+        rows, columns = values.shape
+        # Cell i is centred at i, like rows with names.
+        mesh = ax.pcolormesh(
+            np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(values),
+            cmap=colours, vmin=-limit if signed else 0.0, vmax=limit, edgecolors="#ffffff",
+            linewidth=0.6, rasterized=rows * columns > MOST_VECTOR,
+        )  # fmt: skip
+        ax.tick_params(length=0)
+        ax.set_xlim(-0.5, columns - 0.5)
+        ax.set_ylim(rows - 0.5, -0.5)
+        if rows * columns <= MOST_SIGNED:
+            for (row, column), value in np.ndenumerate(values):
+                # White text on dark cells, black text on pale ones.
+                look: dict[str, Any] = {
+                    "color": "white" if abs(value) > 0.75 * limit else "#1a1a1a"
+                }
+                look["fontsize"] = self.size - 1
+                text = (written or _sign)(float(value)) if not np.isnan(value) else ""
+                if not text and inside is not None and inside[row, column]:
+                    text, look = "•", {"color": self.ink}
+                if text:
+                    ax.text(column, row, text, ha="center", va="center", **look)
+        ax.spines[["left", "bottom"]].set_visible(False)
+        bar = self.colour_bar(ax, mesh, called, aspect=28, shrink=0.95)
+        bar.outline.set_visible(False)
+
+    def colour_bar(self, ax: Any, mapped: Any, called: str, **look: Any) -> Any:
+        """Draw a colour bar with about five ticks beside the axes; return it."""
+        ticks = matplotlib("ticker").MaxNLocator(5)
+        return ax.figure.colorbar(mapped, ax=ax, label=called, ticks=ticks, pad=0.02, **look)
+
+    def draw_curves(self, ax: Any, lines: Sequence[Line], x: str, y: str) -> list[Any]:
+        """Draw the curves and the band of the first model; return the handles of a legend."""
+        handles = []
+        for i, line in enumerate(lines):
+            at, value = (line.rows[c].to_numpy(dtype=float) for c in (x, y))
+            if line is banded(lines):
+                low, high = (line.rows[c].to_numpy(dtype=float) for c in ("low", "high"))
+                known = np.isfinite(low) & np.isfinite(high)
+                look = {"color": self.colour(i), "alpha": 0.18, "linewidth": 0.0}
+                ax.fill_between(at, low, high, where=known, zorder=1, **look)
+            (drawn,) = ax.plot(
+                at, value, color=self.colour(i), linestyle=self.line(i), zorder=2,
+                marker=self.marker(i) if len(at) == 1 else None,
+            )  # fmt: skip
+            handles.append(drawn)
+        return handles
+
 
 THEMES = {
     "light": Style(),
@@ -133,154 +331,132 @@ def make_style(theme: str | None, width: float | None, ax: Any = None) -> Style:
     return replace(style, width=width or WIDTH)
 
 
-# Shares of a shortened name that its beginning takes. The first one under which all names of a
-# figure differ is used, so that the beginning is kept wherever it tells the names apart.
-_HEADS = (2 / 3, 1 / 2, 1 / 3, 0.0)
+def row_height(rows: int, extra: float) -> float:
+    """Return the height in inches of a figure with so many rows."""
+    return max(LEAST_HEIGHT, rows * ROW + extra)
 
 
-def plain(text: Any, most: int = 120) -> str:
-    """Return a name on one line, its middle left out where it is longer than `most`."""
-    return _cut(_line(text), most, _HEADS[0])
+def spaced(places: Iterable[float], least: float) -> list[float]:
+    """Return those places that keep this distance from all that are before them."""
+    chosen: list[float] = []
+    for place in places:
+        if all(abs(place - other) >= least for other in chosen):
+            chosen.append(place)
+    return chosen
 
 
-def label(text: Any, most: int = 28) -> str:
-    """Return a name that matplotlib draws as text: at most so long, no formula, not hidden."""
-    return _drawn_as_text(plain(text, most))
+def points(
+    ax: Any,
+    table: pd.DataFrame,
+    at: Any,
+    colour: str,
+    marker: str = "o",
+    columns: Sequence[str] = ESTIMATE,
+    **look: Any,
+) -> Any:
+    """Draw estimates at rows `at` with intervals where known; return the handle of a legend."""
+    low, middle, high = (table[c].to_numpy(dtype=float) for c in columns)
+    at = np.asarray(at, dtype=float)
+    known = np.isfinite(low) & np.isfinite(high)
+    if known.any():
+        ax.hlines(at[known], low[known], high[known], color=colour, linewidth=1.6, zorder=2.0)
+    look = {"markersize": 6, **look}
+    (drawn,) = ax.plot(middle, at, linestyle="none", marker=marker, color=colour, **look)
+    return drawn
 
 
-def short_names(names: Sequence[Any], most: int, heads: Sequence[float] = _HEADS) -> list[str]:
-    """Return names of at most `most` characters, so that different names stay different.
+def _sign(value: float) -> str:
+    return "+" if value > 0 else ("−" if value < 0 else "0")
 
-    Names that are short enough are not changed. The others lose words that they all share, or else
-    their middle or their beginning, whichever keeps them apart. Names that differ only where none
-    of this shows it are numbered.
+
+# -- curves of a table ---------------------------------------------------------------------------
+
+MOST_MODELS = 6
+"""Curves drawn unless models are named: more of them cannot be distinguished."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve of a table."""
+
+    model: str  # model, target: Model and class that the curve belongs to
+    target: str
+    name: str
+    rows: pd.DataFrame  # The rows of the table
+
+    def note(self, table: pd.DataFrame | None, measure: str, called: str) -> str:
+        """Return ", AUC 0.90 (0.85 to 0.94)" for this curve in a table of measures, or nothing."""
+        if table is None or not len(table):
+            return ""
+        target = table["class"].fillna("").astype(str)
+        is_curve = (table["model"].astype(str) == self.model) & (target == self.target)
+        rows = table.loc[is_curve & (table["measure"] == measure), list(ESTIMATE)].astype(float)
+        if not len(rows) or not np.isfinite(rows["estimate"].iloc[0]):
+            return ""
+        low, value, high = (fixed(end).replace("-", "−") for end in rows.iloc[0])
+        known = np.isfinite(rows.iloc[0]).all()
+        return f", {called} {value}" + (f" ({low} to {high})" if known else "")
+
+
+def table_lines(table: pd.DataFrame) -> list[Line]:
+    """Return the curves of a table with the columns model and class, in their order."""
+    if not len(table):
+        return []
+    model = table["model"].astype(str)
+    target = table["class"].fillna("").astype(str) if "class" in table else model.map(lambda _: "")
+    many_models, many_targets = model.nunique() > 1, target.nunique() > 1
+    lines = []
+    for key, rows in table.groupby([model, target], sort=False):
+        of_model, of_class = map(str, key)
+        name = f"{of_model}: {of_class}" if many_models else of_class
+        lines.append(Line(of_model, of_class, name if many_targets else of_model, rows))
+    return lines
+
+
+def chosen_models(
+    table: pd.DataFrame,
+    models: Sequence[str] | None,
+    what: str,
+    classes: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Return the rows of some models; of the first one where each has a curve for several classes.
+
+    `table` has curves, with a column class, or predictions of some `classes`.
     """
-    lines = [_line(name) for name in names]
-    different = len(set(lines))
-    cut = lines
-    for cut in _ways_to_shorten(lines, most, heads):
-        if len(set(cut)) == different and max(map(len, cut), default=0) <= most:
-            break
-    return [_drawn_as_text(text) for text in _numbered(lines, cut, most)]
+    if not len(table) or (classes is not None and not len(classes)):
+        return table.head(0)
+    if "model" not in table:
+        return table.assign(model="model")
+    known = list(dict.fromkeys(table["model"].astype(str)))
+    if models is None:
+        several = table["class"].nunique() > 1 if "class" in table else len(classes or ()) > 2
+        models = known[: 1 if several else MOST_MODELS]
+    unknown = [m for m in models if m not in known]
+    if unknown:
+        raise InputError(f"Model {unknown[0]!r} has no {what}; models that have one: {known}.")
+    # In the order asked for, as the first model is the one with a band.
+    place = table["model"].astype(str).map({m: i for i, m in enumerate(models)})
+    return table.loc[place.dropna().sort_values(kind="stable").index].reset_index(drop=True)
 
 
-def _ways_to_shorten(
-    lines: Sequence[str], most: int, heads: Sequence[float]
-) -> Iterator[list[str]]:
-    """Yield the lines shortened in one way after the other, the most readable first."""
-    short = list(lines)
-    for short in _without_shared_words(lines, most):
-        yield short
-    for whole in (lines, short):
-        for head in heads:
-            yield [_cut(line, most, head) for line in whole]
+def banded(lines: Sequence[Line]) -> Line | None:
+    """Return the curve that has a band: the first model, or none where the curves are classes.
 
-
-def full_name(view: Any, feature: Any) -> str:
-    """Return a feature with its view before it, unless its name begins with that already."""
-    view, feature = str(view), str(feature)
-    if not view or feature.startswith((f"{view}_", f"{view}:", f"{view}.")):
-        return feature
-    return f"{view}: {feature}"
-
-
-def feature_labels(pairs: Sequence[tuple[Any, Any]], most: int) -> list[str]:
-    """Return labels for features, given as pairs of view and feature, that stay different.
-
-    The view is left out where all features are of one view. In a label that is too long the view
-    is shortened to a third of it first, because readers look for the feature.
+    Bands of several curves hide each other; the table of the figure has all of them. There is none
+    where the ends of the band are not known.
     """
-    views = list(dict.fromkeys(str(view) for view, _ in pairs))
-    if len(views) <= 1:
-        return short_names([feature for _, feature in pairs], most)
-    short = dict(zip(views, short_names(views, max(6, most // 3), (1.0, *_HEADS)), strict=True))
-    whole = [full_name(view, feature) for view, feature in pairs]
-    labels = {text: _drawn_as_text(text) for text in whole if len(text) <= most}
-    for view in views:
-        long = {
-            text: text.removeprefix(f"{view}: ")
-            for text, (of, _) in zip(whole, pairs, strict=True)
-            if str(of) == view and text not in labels
-        }
-        room = most - len(short[view]) - 2
-        for text, cut in zip(long, short_names(list(long.values()), room), strict=True):
-            labels[text] = f"{short[view]}: {cut}"
-    return [labels[text] for text in whole]
+    if not lines or (len(lines) > 1 and lines[0].target != lines[1].target):
+        return None
+    known = np.isfinite(lines[0].rows[["low", "high"]].to_numpy(dtype=float)).all(axis=1)
+    return lines[0] if known.any() else None
 
 
-def number(value: float, digits: int = 3) -> str:
-    """Return a number with so many significant digits, without an exponent where that is short."""
-    if not np.isfinite(value):
-        return "unknown" if np.isnan(value) else ("infinite" if value > 0 else "minus infinite")
-    text = f"{value:.{digits}g}"
-    if "e" in text and 1e-4 <= abs(value) < 1e9:
-        text = f"{value:,.0f}" if abs(value) >= 1 else f"{value:.6f}".rstrip("0")
-    return "0" if text in ("-0", "0.000000") else text
-
-
-def count(n: int, word: str) -> str:
-    """Return a whole number with its noun: "1 feature", "1,200 features"."""
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
-
-
-def sample_names(X: Any) -> list[str]:
-    """Return the ids of the samples of a MultiView or DataFrame, or the numbers of the rows."""
-    ids = getattr(X, "sample_ids", getattr(X, "index", None))
-    return [str(name) for name in (range(len(X)) if ids is None else ids)]
-
-
-def _line(text: Any) -> str:
-    return one_line(str(text)[:4000])
-
-
-def _drawn_as_text(line: str) -> str:
-    """Return text that is not read as a formula, nor left out of legends for its underscore."""
-    safe = line.replace("$", r"\$")
-    return f" {safe}" if safe.startswith("_") else safe
-
-
-def _cut(line: str, most: int, head: float) -> str:
-    """Return a line of at most `most` characters, this share of them from its beginning."""
-    if len(line) <= most:
-        return line
-    first = int((most - 1) * head)
-    # Words may have been left out of the line already: two marks beside each other become one.
-    return re.sub("…+", "…", f"{line[:first]}…{line[len(line) - (most - 1 - first) :]}")
-
-
-def _without_shared_words(lines: Sequence[str], most: int) -> Iterator[list[str]]:
-    """Yield the lines; in those that are too long, one more word that they share is left out."""
-    yield list(lines)
-    long = {line: re.split(r"([\W_]+)", line) for line in lines if len(line) > most}
-    if len(long) < 2:
-        return
-    first, *others = long.values()
-    left_out: set[str] = set()
-    for word in dict.fromkeys(first):
-        if not word.isalnum() or not all(word in words for words in others):
-            continue
-        left_out.add(word)
-        made = {
-            line: re.sub(
-                r"[\W_]*\0[\W_]*", "…", "".join("\0" if w in left_out else w for w in words)
-            )
-            for line, words in long.items()
-        }
-        yield [made.get(line, line) for line in lines]
-
-
-def _numbered(lines: Sequence[str], cut: Sequence[str], most: int) -> list[str]:
-    """Return the texts, with a number of its own where different lines have the same text."""
-    texts = dict(zip(lines, cut, strict=True))
-    shared = Counter(texts.values())
-    numbers: dict[str, int] = {}
-    for line, text in texts.items():
-        if shared[text] > 1:
-            numbers[line] = len(numbers) + 1
-    return [
-        f"{text[: most - 4]} #{numbers[line]}" if line in numbers else text
-        for line, text in zip(lines, cut, strict=True)
-    ]
+def band_text(lines: Sequence[Line]) -> str:
+    """Return " with a 95 % band for RF" for the alternative text; nothing without a band."""
+    one = banded(lines)
+    if one is None:
+        return ""
+    return " with a 95 % band" + ("" if len(lines) == 1 else f" for {one.name}")
 
 
 def matplotlib(module: str = "") -> Any:

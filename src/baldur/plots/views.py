@@ -11,16 +11,8 @@ import pandas as pd
 from baldur.estimators.summary import output_names
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, fold_names, results_of, rows_of_model
-from baldur.plots.drawing import (
-    draw_cells,
-    fit_ticks,
-    legend,
-    name_columns,
-    name_rows,
-    row_height,
-    stacked_bars,
-)
-from baldur.plots.style import Style, count, number, plain, short_names
+from baldur.plots.style import Style, row_height
+from baldur.plots.text import count, number, plain, short_names
 
 if TYPE_CHECKING:
     from baldur.views.container import MultiView
@@ -151,7 +143,7 @@ class MissingViewsDisplay(Display):
 
     def _bars(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
         parts = [shown[f"{_LABEL}{name}"] for name in self.labels] or [shown["people"]]
-        handles = stacked_bars(ax, parts, style, height=0.62)
+        handles = style.stacked_bars(ax, parts, height=0.62)
         for row, people in enumerate(shown["people"]):
             ax.text(
                 people, row, f" {people:,}", va="center", color=style.ink, fontsize=style.size - 1
@@ -159,9 +151,9 @@ class MissingViewsDisplay(Display):
         ax.set_xlim(0.0, float(shown["people"].max()) * 1.25)
         ax.set_yticks([])
         ax.locator_params(axis="x", integer=True)
-        fit_ticks(ax, style, 0.5, most=4)
+        style.fit_ticks(ax, 0.5, most=4)
         if self.labels:
-            legend(ax, handles, self.labels, style)
+            style.legend(ax, handles, self.labels)
 
 
 MOST_VIEWS = 8
@@ -273,14 +265,14 @@ class ViewShareDisplay(Display):
         wide = self._drawn().head(most + 1)
         lines = 1 + min(wide.shape[1], MOST_VIEWS) // 3
         main = self._axes(style, row_height(len(wide), 1.0 + 0.22 * lines))[0]
-        handles = stacked_bars(main, [wide[view] for view in wide], style, height=0.72)
+        handles = style.stacked_bars(main, [wide[view] for view in wide], height=0.72)
         for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):
             main.text(0.01, row, "no feature selected", va="center", color=style.ink)
         called = [
             g if g == ALL_GROUPS or str(g).startswith(self.groups) else f"{self.groups} {g}"
             for g in wide.index
         ]
-        name_rows(main, called, style, 0.25)
+        style.name_rows(main, called, 0.25)
         main.set_xlim(0.0, 1.0)
         main.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
         main.set_xlabel(f"Share of {self.of}")
@@ -400,10 +392,10 @@ class LoadingsDisplay(Display):
         self, ax: Any, wide: pd.DataFrame, style: Style, called: str, *, share: bool = False
     ) -> None:
         values, limit = wide.to_numpy(dtype=float), 1.0 if share else None
-        draw_cells(ax, values, style, called, limit=limit, written=number, signed=not share)
-        name_rows(ax, list(wide.index), style, 0.3)
+        style.draw_cells(ax, values, called, limit=limit, written=number, signed=not share)
+        style.name_rows(ax, list(wide.index), 0.3)
         ax.set_ylim(len(wide) - 0.5, -0.5)
-        name_columns(ax, list(map(str, wide.columns)), style, 0.5)
+        style.name_columns(ax, list(map(str, wide.columns)), 0.5)
 
 
 def _output_names(model: Any, n: int) -> list[str]:

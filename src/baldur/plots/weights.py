@@ -9,16 +9,8 @@ import pandas as pd
 
 from baldur.estimators.summary import n_usable_features
 from baldur.plots.display import Display, fold_names, results_of, rows_of_model
-from baldur.plots.drawing import (
-    draw_cells,
-    fit_ticks,
-    listed,
-    name_columns,
-    name_features,
-    points,
-    row_height,
-)
-from baldur.plots.style import Style, count, full_name, label, matplotlib, number, plain
+from baldur.plots.style import Style, matplotlib, points, row_height
+from baldur.plots.text import count, full_name, label, listed, number, plain
 
 FEWEST = 5
 """Features that are drawn however many outputs there are."""
@@ -155,9 +147,9 @@ class ForestDisplay(Display):
         main, *beside = self._axes(style, height, widths)
         main.axvline(0.0, color=style.faint, linewidth=0.8, zorder=0)
         self._rows(main, part, at.astype(float), outputs, style)
-        name_features(main, list(shown), style, 0.46)
+        style.name_features(main, list(shown), 0.46)
         main.set_xlabel(f"Weight per s.d.\n({self.interval})")
-        fit_ticks(main, style, 0.3 if has_probability else 0.45)
+        style.fit_ticks(main, 0.3 if has_probability else 0.45)
         if beside:
             self._probabilities(beside[0], part.assign(row=at).drop_duplicates("row"), style)
         more = len(features) - len(shown)
@@ -301,10 +293,10 @@ class FoldHeatmapDisplay(Display):
         main = self._axes(style, row_height(len(wide), 1.2))[0]
         keys = set(zip(self.table["view"], self.table["feature"], self.table["fold"], strict=True))
         inside = np.array([[(v, f, fold) in keys for fold in self.folds] for v, f in wide.index])
-        draw_cells(main, wide.to_numpy(dtype=float), style, "Weight per s.d.", inside=inside)
-        name_features(main, list(wide.index), style, 0.4)
+        style.draw_cells(main, wide.to_numpy(dtype=float), "Weight per s.d.", inside=inside)
+        style.name_features(main, list(wide.index), 0.4)
         main.set_ylim(len(wide) - 0.5, -0.5)
-        name_columns(main, self.folds, style, 0.4)
+        style.name_columns(main, self.folds, 0.4)
         more = len(self.features) - len(wide)
         main.set_xlabel(f"Fold ({more:,} more features not drawn)" if more > 0 else "Fold")
 
@@ -398,7 +390,7 @@ class FoldWeightsDisplay(FoldHeatmapDisplay):
             ax.set_yticks([])
             ax.set_ylim(len(shown) - 0.4, -0.6)
         else:
-            name_features(ax, shown, style, 0.38)
+            style.name_features(ax, shown, 0.38)
             for text, pair in zip(ax.get_yticklabels(), shown, strict=True):
                 text.set_fontweight("bold" if pair in common else "normal")
         # Five panels have no room for long titles.
