@@ -15,6 +15,7 @@ import pandas as pd
 
 from baldur.core.escape import has_control
 from baldur.core.state import (
+    STATES,
     ByName,
     Choice,
     Each,
@@ -162,6 +163,9 @@ def dataframe_state(frame: pd.DataFrame) -> dict[str, Any]:
         "index_name": plain(index.name, "the name of a column"),
         "attrs": plain({str(name): value for name, value in frame.attrs.items()}),
     }
+
+
+STATES[pd.DataFrame] = dataframe_state
 
 
 def read_dataframe(state: Any) -> pd.DataFrame:

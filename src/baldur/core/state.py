@@ -46,7 +46,6 @@ from inspect import signature
 from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
-import pandas as pd
 
 from baldur.core.escape import has_control
 from baldur.exceptions import InputError
@@ -466,11 +465,14 @@ def _described(value: Any) -> str:
     return {"dict": "an object", "list": "a list"}.get(type(value).__name__, type(value).__name__)
 
 
+STATES: dict[type, Callable[[Any], State]] = {}
+"""How objects of other libraries are written; `baldur.core.dataframe_state` adds DataFrames."""
+
+
 def plain(value: Any, what: str = "a value") -> Any:
     """Return a value as a tree of plain values.
 
-    Objects are written by their stored fields, DataFrames by their columns (`dataframe_state`),
-    tuples as lists and NumPy scalars as numbers.
+    Objects are written by their stored fields, tuples as lists and NumPy scalars as numbers.
     """
     if value is None or type(value) in (bool, int, float, str) or isinstance(value, np.ndarray):
         return value
@@ -484,10 +486,8 @@ def plain(value: Any, what: str = "a value") -> Any:
         return {str(key): plain(entry, what) for key, entry in value.items()}
     if isinstance(getattr(type(value), "kind", None), str):
         return write_state(value)
-    if isinstance(value, pd.DataFrame):
-        from baldur.core.dataframe_state import dataframe_state
-
-        return dataframe_state(value)
+    if type(value) in STATES:
+        return STATES[type(value)](value)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise InputError(
         f"{what} cannot be saved: it is or holds a {kind}. Use numbers, text, truth values, lists, "
