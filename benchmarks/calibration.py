@@ -12,7 +12,7 @@ that were dropped count as missed) and over all features kept, pooled over seeds
 """
 
 import numpy as np
-from common import Bars, fit_default, header, parse, row, run, store
+from common import Bars, fit_default, header, parse, row, run_parts, store
 from recovery import N_TRAIN, simulate
 from scipy.special import expit
 
@@ -51,8 +51,7 @@ def one_run(case, seed):
 def main():
     """Read the arguments and print the table."""
     given = parse(__doc__, ("a", "b", "c"), 10)
-    tasks = [(case, seed) for case in given.part for seed in range(given.seeds)]
-    found = np.reshape(run(one_run, tasks, given.jobs), (len(given.part), given.seeds, -1))
+    found = run_parts(one_run, given)
     store(given, {case: found[i].tolist() for i, case in enumerate(given.part)})
     bars = Bars()
     header("case", "ECE", "of the truth", "coverage, true", "coverage, kept")

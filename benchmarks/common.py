@@ -1,6 +1,6 @@
 """What the benchmark scripts share: arguments, parallel runs, tables, and bars met or missed.
 
-Every script takes ``--seeds``, ``--part`` and ``--jobs``; figures do not depend on ``--jobs``,
+Scripts with seeds take ``--seeds``, ``--part`` and ``--jobs``; figures do not depend on ``--jobs``,
 because every run keeps to one thread. To measure another checkout on the same seeds put its sources
 first::
 
@@ -10,6 +10,7 @@ first::
 
 import argparse
 import importlib
+import itertools
 import json
 import sys
 import time
@@ -22,19 +23,20 @@ from sklearn.metrics import log_loss, roc_auc_score
 from threadpoolctl import threadpool_limits
 
 
-def parse(doc, parts, seeds, *more):
-    """Read the arguments; `more` are (flags, options) of a script's own."""
+def parse(doc, parts, seeds=None, **more):
+    """Read the arguments; `more` are options of a script's own by name, `seeds` the default."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--part", nargs="+", choices=tuple(parts), default=tuple(parts))
-    parser.add_argument("--seeds", type=int, default=seeds, help=f"number of seeds ({seeds})")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
-    parser.add_argument("--cache", type=Path, help="folder that remembers the competitors' scores")
-    parser.add_argument("--save", type=Path, help="write the figures to this file")
-    parser.add_argument("--against", type=Path, help="figures saved by another checkout")
-    for flags, options in more:
-        parser.add_argument(*flags, **options)
+    if seeds is not None:
+        parser.add_argument("--seeds", type=int, default=seeds, help=f"number of seeds ({seeds})")
+        parser.add_argument("--jobs", type=int, default=1, help="runs at the same time")
+        parser.add_argument("--cache", type=Path, help="folder that remembers competitors' scores")
+        parser.add_argument("--save", type=Path, help="write the figures to this file")
+        parser.add_argument("--against", type=Path, help="figures saved by another checkout")
+    for name, options in more.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", **options)
     given = parser.parse_args()
     import baldur
 
@@ -68,9 +70,23 @@ def run(function, tasks, jobs, cache=None):
     return found
 
 
-def fit_default(estimator, data, y, **options):
+def run_parts(function, given, parts=None, folds=(), cache=None):
+    """Return the results of a function of a part, a seed and a fold: (parts, seeds x folds, ...).
+
+    `folds` are numbers of folds, none where the function has no such argument.
+    """
+    parts = given.part if parts is None else parts
+    numbers = [(fold,) for fold in folds] or [()]
+    triples = itertools.product(parts, range(given.seeds), numbers)
+    tasks = [(part, seed, *fold) for part, seed, fold in triples]
+    found = np.array(run(function, tasks, given.jobs, cache))
+    return found.reshape(len(parts), given.seeds * len(numbers), *found.shape[1:])
+
+
+def fit_default(estimator, data, y, groups=None):
     """Fit with default settings; return the model and the seconds."""
     started = time.perf_counter()
+    options = {} if groups is None else {"groups": groups}
     model = estimator().fit(data, y, **options)
     return model, time.perf_counter() - started
 

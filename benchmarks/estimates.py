@@ -14,15 +14,12 @@ Every study has five outer and five inner folds and the default settings of its 
 is that of ``baldur evaluate --check``; it must be within a factor of two of the whole.
 """
 
-import argparse
 import time
 import warnings
-from pathlib import Path
 
-from common import Bars, header, row
+from common import Bars, header, parse, row
 from shared_sets import load
 
-import baldur
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.design import open_comparison
@@ -55,13 +52,7 @@ def times(model, X, y):
 
 def main():
     """Print a row for every study and model, and a bar for every study."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--models", nargs="+", default=MODELS)
-    given = parser.parse_args()
-    print(f"measured: {Path(baldur.__file__).parent}\n", flush=True)
+    given = parse(__doc__, PARTS, models={"nargs": "+", "default": MODELS})
     # The estimate is made with the clock on the wall; here other processes must not count.
     time.perf_counter = time.process_time
     bars = Bars()

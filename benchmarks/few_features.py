@@ -16,9 +16,9 @@ Bars: AUC at least that of both on each set and size, and above both on average.
 import warnings
 
 import numpy as np
-from common import Bars, auc, fit_default, header, parse, row, run
+from common import Bars, auc, fit_default, header, parse, row, run_parts
 from competitors import concatenate
-from shared_sets import five_folds, load
+from shared_sets import read_fold, training
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import l1_min_c
 
@@ -33,24 +33,17 @@ WEAK = 100.0
 """C of the fits of forward selection: a prior standard deviation of 10 per weight."""
 
 
-def fold_of(name, shuffle, fold):
-    """Return the set, and the training and test rows of one fold."""
-    cohort = load(name)
-    return cohort, *five_folds(cohort.y, cohort.groups, shuffle)[fold]
-
-
 def baldur(name, shuffle, fold):
     """Return the AUC of the submodel of each size on one fold, and that of the default."""
-    cohort, train, test = fold_of(name, shuffle, fold)
-    groups = {} if cohort.groups is None else {"groups": cohort.groups[train]}
-    model, _ = fit_default(BaldurClassifier, cohort.data[train], cohort.y[train], **groups)
+    cohort, train, test = read_fold(name, shuffle, fold)
+    model, _ = fit_default(BaldurClassifier, *training(cohort, train))
     models = [*(model.submodel(size) for size in SIZES), model]
     return [auc(cohort.y[test], one.predict_proba(cohort.data[test])) for one in models]
 
 
 def rivals(name, shuffle, fold):
     """Return the AUC of the competitors of each size on one fold, (sizes, competitors)."""
-    cohort, train, test = fold_of(name, shuffle, fold)
+    cohort, train, test = read_fold(name, shuffle, fold)
     X, X_new = concatenate(cohort.data, train, test, clipped=False)
     y, y_new = cohort.y[train], cohort.y[test]
     by_l1, by_steps = l1_path(X, y, X_new), forward(X, y, X_new)
@@ -94,11 +87,8 @@ def main():
     """Measure, print the table and the bars."""
     warnings.simplefilter("ignore")
     given = parse(__doc__, SETS, 3)
-    tasks = [(name, s, f) for name in given.part for s in range(given.seeds) for f in range(5)]
-    shape = (len(given.part), given.seeds * 5)
-    ours = np.reshape(run(baldur, tasks, given.jobs), (*shape, len(SIZES) + 1)).mean(axis=1)
-    theirs = np.reshape(run(rivals, tasks, given.jobs, given.cache), (*shape, len(SIZES), 2))
-    theirs = theirs.mean(axis=1)
+    ours = run_parts(baldur, given, folds=range(5)).mean(axis=1)
+    theirs = run_parts(rivals, given, folds=range(5), cache=given.cache).mean(axis=1)
     bars = Bars()
     header("set", "features", "BALDUR", *RIVALS, "BALDUR default")
     for i, name in enumerate(given.part):

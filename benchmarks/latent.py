@@ -17,7 +17,7 @@ that only few labels depend on cannot be estimated well from 300 samples.
 """
 
 import numpy as np
-from common import Bars, auc, header, loss, parse, row, run
+from common import Bars, auc, header, loss, parse, row, run_parts
 from sklearn.linear_model import LogisticRegression
 
 from baldur import BaldurClassifier, MultiView
@@ -105,8 +105,7 @@ def main():
         "one each", "log-loss", "one each",
     )  # fmt: skip
     for part in given.part:
-        found = run(one, [(part, seed) for seed in range(given.seeds)], given.jobs)
-        table = np.array(found, dtype=float)
+        table = run_parts(one, given, [part])[0]
         right = float((table[:, 0] == PARTS[part][1]).mean())
         mean = table.mean(axis=0)
         row(part, right, *mean[1:5], mean[6], mean[5], mean[7])

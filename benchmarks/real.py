@@ -18,9 +18,21 @@ least 67 of 70 right; mfeat_digits at least .98 right in at most ten times the t
 import time
 
 import numpy as np
-from common import Bars, auc, fit_default, header, kept_features, loss, parse, row, run, store
+from common import (
+    Bars,
+    auc,
+    fit_default,
+    header,
+    kept_features,
+    loss,
+    parse,
+    row,
+    run,
+    run_parts,
+    store,
+)
 from competitors import competitor, concatenate
-from shared_sets import FOLDED, five_folds, load
+from shared_sets import FOLDED, load, read_fold, training
 from sklearn.linear_model import LogisticRegressionCV
 
 from baldur import BaldurClassifier
@@ -32,18 +44,15 @@ TIMES = 10.0
 
 def baldur(name, shuffle, fold):
     """Return AUC, log-loss, features kept and seconds of BALDUR on one fold."""
-    cohort = load(name)
-    train, test = five_folds(cohort.y, cohort.groups, shuffle)[fold]
-    groups = {} if cohort.groups is None else {"groups": cohort.groups[train]}
-    model, seconds = fit_default(BaldurClassifier, cohort.data[train], cohort.y[train], **groups)
+    cohort, train, test = read_fold(name, shuffle, fold)
+    model, seconds = fit_default(BaldurClassifier, *training(cohort, train))
     p, y = model.predict_proba(cohort.data[test]), cohort.y[test]
     return auc(y, p), loss(y, p), kept_features(model), seconds
 
 
 def rivals(name, shuffle, fold):
     """Return AUC, log-loss and features kept of every competitor on one fold."""
-    cohort = load(name)
-    train, test = five_folds(cohort.y, cohort.groups, shuffle)[fold]
+    cohort, train, test = read_fold(name, shuffle, fold)
     groups = None if cohort.groups is None else cohort.groups[train]
     prepared = {c: concatenate(cohort.data, train, test, clipped=c) for c in (False, True)}
     found = []
@@ -56,11 +65,8 @@ def rivals(name, shuffle, fold):
 
 def folded(names, given, bars):
     """Print the table of the cross-validated sets and add their bars."""
-    tasks = [(name, s, f) for name in names for s in range(given.seeds) for f in range(5)]
-    shape = (len(names), given.seeds * 5, -1)
-    ours = np.reshape(run(baldur, tasks, given.jobs), shape)
-    theirs = np.array(run(rivals, tasks, given.jobs, given.cache))
-    theirs = theirs.reshape(len(names), given.seeds * 5, len(RIVALS), 3).mean(axis=1)
+    ours = run_parts(baldur, given, names, range(5))
+    theirs = run_parts(rivals, given, names, range(5), given.cache).mean(axis=1)
     there = store(given, {name: ours[i].tolist() for i, name in enumerate(names)}) or {}
     ours = ours.mean(axis=1)
     for at, title in enumerate(("AUC", "log-loss")):
@@ -92,8 +98,7 @@ def breast():
 
 def digits(shuffle, fold):
     """Return accuracy and seconds of BALDUR and of LogisticRegressionCV, and features kept."""
-    cohort = load("mfeat_digits")
-    train, test = five_folds(cohort.y, None, shuffle)[fold]
+    cohort, train, test = read_fold("mfeat_digits", shuffle, fold)
     model, seconds = fit_default(BaldurClassifier, cohort.data[train], cohort.y[train])
     X, X_new = concatenate(cohort.data, train, test)
     started = time.perf_counter()

@@ -20,7 +20,7 @@ With three classes the AUC is the mean over the classes, each against the rest.
 """
 
 import numpy as np
-from common import Bars, auc, fit_default, header, loss, parse, row, run, store
+from common import Bars, auc, fit_default, header, loss, parse, row, run, run_parts, store
 from competitors import base_rate, competitor, concatenate
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -140,13 +140,11 @@ def add_bars(bars, case, ours, theirs, n_true):
 
 def main():
     """Read the arguments and print the table and the bars."""
-    null_seeds = (("--null-seeds",), {"type": int, "default": 50, "help": "seeds of null (50)"})
-    given = parse(__doc__, (*CASES, "null"), 10, null_seeds)
+    null_seeds = {"type": int, "default": 50, "help": "seeds of null (50)"}
+    given = parse(__doc__, (*CASES, "null"), 10, null_seeds=null_seeds)
     cases = [case for case in given.part if case != "null"]
-    tasks = [(case, seed) for case in cases for seed in range(given.seeds)]
-    shape = (len(cases), given.seeds)
-    runs = np.reshape(run(baldur, tasks, given.jobs), (*shape, 5))
-    theirs = np.reshape(run(competitors, tasks, given.jobs, given.cache), (*shape, 3)).mean(axis=1)
+    runs = run_parts(baldur, given, cases)
+    theirs = run_parts(competitors, given, cases, cache=given.cache).mean(axis=1)
     bars = Bars()
     if cases:
         head = ("case", "BALDUR", "l1", "oracle", "true", "found", "false", "l1 kept")

@@ -15,7 +15,7 @@ the best of the three and of the base rate; over all regimes mean AUC above each
 from dataclasses import dataclass
 
 import numpy as np
-from common import Bars, auc, fit_default, header, kept_features, loss, parse, row, run, store
+from common import Bars, auc, fit_default, header, kept_features, loss, parse, row, run_parts, store
 from competitors import competitor, concatenate
 from scipy.special import expit, softmax
 
@@ -152,11 +152,8 @@ def rivals_on(data, y, n):
 
 def compare(given, baldur, rivals):
     """Print the table and the bars."""
-    tasks = [(name, seed) for name in given.part for seed in range(given.seeds)]
-    shape = (len(given.part), given.seeds, -1)
-    ours = np.reshape(run(baldur, tasks, given.jobs), shape)
-    theirs = np.array(run(rivals, tasks, given.jobs, given.cache))
-    theirs = theirs.reshape(len(given.part), given.seeds, len(RIVALS), 2).mean(axis=1)
+    ours = run_parts(baldur, given)
+    theirs = run_parts(rivals, given, cache=given.cache).mean(axis=1)
     there = store(given, {name: ours[i].tolist() for i, name in enumerate(given.part)}) or {}
     mean = ours.mean(axis=1)
     for at, title in enumerate(("AUC", "log-loss")):

@@ -96,3 +96,15 @@ def five_folds(y, groups, shuffle):
     else:
         splitter = StratifiedGroupKFold(5, shuffle=True, random_state=shuffle)
     return list(splitter.split(np.zeros(len(y)), y, groups))
+
+
+def read_fold(name, shuffle, fold):
+    """Return a set, and the training and test rows of one of its folds."""
+    cohort = load(name)
+    return cohort, *five_folds(cohort.y, cohort.groups, shuffle)[fold]
+
+
+def training(cohort, rows):
+    """Return what `fit` is given of these rows: the views, the labels, and groups or None."""
+    groups = None if cohort.groups is None else cohort.groups[rows]
+    return cohort.data[rows], cohort.y[rows], groups

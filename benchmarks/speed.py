@@ -16,19 +16,16 @@ fastest. The forest is ``RandomForestClassifier(500, n_jobs=1, random_state=0)``
   147 x 33; at most 60 seconds of processor time, which depends on the machine.
 """
 
-import argparse
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
-from common import Bars, header, row
+from common import Bars, header, parse, row
 from shared_sets import five_folds, load
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
 
-import baldur
 from baldur import BaldurClassifier
 from baldur.datasets import make_multiview
 
@@ -123,15 +120,13 @@ def grid(given, bars):
 
 def main():
     """Read the arguments; print the times and the bars."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
     sizes = [label(size) for size in SIZES]
-    parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--size", nargs="+", choices=sizes, default=sizes)
-    parser.add_argument("--repeat", type=int, default=1, help="fits of which the fastest counts")
-    given = parser.parse_args()
-    print(f"measured: {Path(baldur.__file__).parent}\n", flush=True)
+    given = parse(
+        __doc__,
+        PARTS,
+        size={"nargs": "+", "choices": sizes, "default": sizes},
+        repeat={"type": int, "default": 1, "help": "fits of which the fastest counts"},
+    )
     bars = Bars()
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")

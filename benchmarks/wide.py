@@ -186,6 +186,13 @@ def have(cache, width):
         child("biofind", cache=str(cache), width=width)
 
 
+def fit_genotypes(cache, width, jobs, storage="int8 array", n_folds=1):
+    """Return what `fit` returns for genotypes of this width."""
+    have(cache, width)
+    data = {"cache": str(cache), "cohort": "biofind", "width": width, "storage": storage}
+    return child("fit", **data, n_folds=n_folds, n_jobs=jobs)
+
+
 def verdict(value, bar, unit):
     """Return the value, its bar, and whether it is met."""
     return f"{value:.2f} {unit} (bar {bar:g}: {'met' if value <= bar else 'NOT MET'})"
@@ -209,19 +216,10 @@ def tell(name, found, unit, part):
 
 def biofind(cache, jobs):
     """One fit at full width from each kind of storage."""
-    have(cache, FULL)
     unit = child("gram", rows=172, width=FULL)
     print(f"\nbiofind: 172 x {FULL:,}; one Gram {unit:.3f} s")
     for storage in ("int8 array", ".bed", ".npy"):
-        found = child(
-            "fit",
-            cache=str(cache),
-            cohort="biofind",
-            width=FULL,
-            storage=storage,
-            n_jobs=jobs,
-        )
-        tell(storage, found, unit, "biofind")
+        tell(storage, fit_genotypes(cache, FULL, jobs, storage), unit, "biofind")
 
 
 def adni(cache, jobs):
@@ -238,14 +236,10 @@ def adni(cache, jobs):
 
 def bits(cache, jobs):
     """The same fit twice, and with two workers."""
-    have(cache, BITS_WIDTH)
     print(f"\nbits: 172 x {BITS_WIDTH:,}")
     first = None
     for name, n_jobs in (("once", None), ("twice", None), ("with two workers", 2)):
-        found = child(
-            "fit", cache=str(cache), cohort="biofind", width=BITS_WIDTH, storage="int8 array",
-            n_jobs=n_jobs,
-        )  # fmt: skip
+        found = fit_genotypes(cache, BITS_WIDTH, n_jobs)
         first = first or found["digest"]
         same = "met" if found["digest"] == first else "NOT MET"
         print(
@@ -258,11 +252,7 @@ def growth(cache, jobs):
     print("\ngrowth: 172 rows, int8 array")
     times = []
     for width in WIDTHS:
-        have(cache, width)
-        found = child(
-            "fit", cache=str(cache), cohort="biofind", width=width, storage="int8 array",
-            n_jobs=jobs,
-        )  # fmt: skip
+        found = fit_genotypes(cache, width, jobs)
         times.append(found["seconds"][0])
         print(f"  D = {width:>7,}: {times[-1]:6.2f} s, {found['peak']:.2f} GB")
     whole = np.polyfit(np.log(WIDTHS), np.log(times), 1)[0]
@@ -279,11 +269,7 @@ def disk(cache, jobs):
     print("\ndisk: peak memory of the process")
     for storage in (".npy", ".bed"):
         for width in (300_000, 3_000_000):
-            have(cache, width)
-            found = child(
-                "fit", cache=str(cache), cohort="biofind", width=width, storage=storage,
-                n_jobs=jobs,
-            )  # fmt: skip
+            found = fit_genotypes(cache, width, jobs, storage)
             print(
                 f"  {storage}, D = {width:>9,}: {found['peak']:.2f} GB ({found['before']:.2f} GB "
                 f"before the fit), {found['seconds'][0]:.1f} s, {found['passes']:.1f} passes",
@@ -295,10 +281,7 @@ def outer(cache, jobs):
     """Five outer folds of the default classifier at full width."""
     have(cache, FULL)
     started = time.perf_counter()
-    found = child(
-        "fit", cache=str(cache), cohort="biofind", width=FULL, storage="int8 array",
-        n_folds=5, n_jobs=jobs,
-    )  # fmt: skip
+    found = fit_genotypes(cache, FULL, jobs, n_folds=5)
     seconds = time.perf_counter() - started
     print(
         f"\nouter: five folds of BaldurClassifier() in {seconds:.0f} s wall, loading and "
