@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -115,7 +116,9 @@ class MultiView:
         pairs = check_view_names(views)
         names = [name for name, _ in pairs]
         views_alone = [_view_alone(name, matrix) for name, matrix in pairs]
-        n = _shared_rows(views_alone)
+        for view in views_alone:
+            check_width(view.name, view.shape)
+        n = check_row_counts({view.name: view.shape[0] for view in views_alone})
         features = _checked_keys(feature_names, names, "feature_names")
         info = _checked_keys(feature_info, names, "feature_info")
         declared = _checked_keys(present, names, "present")
@@ -127,7 +130,7 @@ class MultiView:
                 check_feature_info(
                     view.name, info.get(view.name, view.feature_info), view.shape[1]
                 ),
-                check_present(view.name, declared.get(view.name), n),
+                check_present(view.name, declared.get(view.name, view.declared_present), n),
             )
             for view in views_alone
         }
@@ -196,8 +199,7 @@ class MultiView:
 
     def replace_views(self, views: Iterable[View]) -> MultiView:
         """Return the same samples with other views by the names of some, or with more views."""
-        replaced = self._views | {view.name: view for view in views}
-        return self._with(replaced, self.sample_ids, self._samples)
+        return self._with(_views=self._views | {view.name: view for view in views})
 
     def with_samples(self, samples: pd.DataFrame | None) -> MultiView:
         """Return the same views with another table about the samples.
@@ -211,18 +213,15 @@ class MultiView:
         -------
         MultiView
         """
-        table = check_samples(samples, self.sample_ids)
-        return self._with(self._views, self.sample_ids, table)
+        return self._with(_samples=check_samples(samples, self.sample_ids))
 
     # -- cutting ---------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> MultiView:
         rows = as_rows(key, len(self))
-        return self._with(
-            {name: view.take_rows(rows) for name, view in self._views.items()},
-            self.sample_ids[rows],
-            None if self._samples is None else self._samples.iloc[rows].reset_index(drop=True),
-        )
+        views = {name: view.take_rows(rows) for name, view in self._views.items()}
+        samples = None if self._samples is None else self._samples.iloc[rows].reset_index(drop=True)
+        return self._with(_views=views, sample_ids=self.sample_ids[rows], _samples=samples)
 
     def select(self, names: str | Sequence[str]) -> MultiView:
         """Return a container with only the named views, in the order given."""
@@ -233,17 +232,13 @@ class MultiView:
                 f"select expects one or more different names out of {self.view_names}, "
                 f"but got {wanted}."
             )
-        return self._with({n: self._views[n] for n in wanted}, self.sample_ids, self._samples)
+        return self._with(_views={name: self._views[name] for name in wanted})
 
-    @classmethod
-    def _with(
-        cls, views: dict[str, View], sample_ids: np.ndarray, samples: pd.DataFrame | None
-    ) -> MultiView:
-        made = cls.__new__(cls)
-        made._views = views
-        made.sample_ids = sample_ids
-        made._samples = samples
-        return made
+    def _with(self, **attributes: Any) -> MultiView:
+        """Return the same container with some other attributes."""
+        changed = copy.copy(self)
+        vars(changed).update(attributes)
+        return changed
 
     # -- in and out ------------------------------------------------------------------------
 
@@ -266,9 +261,8 @@ class MultiView:
         -------
         MultiView
         """
-        named = dict(check_view_names([(view.name, view) for view in views]))
-        ids = check_sample_ids(sample_ids, _shared_rows(views), {})
-        return cls._with(named, ids, check_samples(samples, ids))
+        pairs = [(view.name, view) for view in views]
+        return cls(pairs, sample_ids=sample_ids, samples=samples)
 
     @classmethod
     def from_dict(cls, views: ViewsLike, **keywords: Any) -> MultiView:
@@ -400,19 +394,14 @@ class MultiView:
 
 def _view_alone(name: str, matrix: Any) -> View:
     """Return a matrix or DataFrame as a view, whose names are not checked yet."""
+    if isinstance(matrix, View):
+        return matrix
     if not isinstance(matrix, pd.DataFrame):
         return View(name, as_source(matrix, name))
     check_columns(matrix, f"View {name!r}")
     if is_numeric(matrix):
         return View(name, as_source(matrix, name), np.asarray(matrix.columns))
     return encode_view(matrix, name)
-
-
-def _shared_rows(views: Iterable[View]) -> int:
-    """Return the number of samples of all views, or refuse views of no or different samples."""
-    for view in views:
-        check_width(view.name, view.shape)
-    return check_row_counts({view.name: view.shape[0] for view in views})
 
 
 def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) -> dict[str, Any]:

@@ -27,8 +27,8 @@ _DATE = re.compile(
 _COMMA = re.compile(r"[+-]?\d{1,3}(?:[. ]?\d{3})*,\d+(?:[eE][+-]?\d+)?")
 # A date is at the beginning; a long text is not searched.
 _DATE_LENGTH = 40
-_TRUE = {"true", "True", "TRUE", True}
-_FALSE = {"false", "False", "FALSE", False}
+_TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, True: 1.0,
+          "false": 0.0, "False": 0.0, "FALSE": 0.0, False: 0.0}  # fmt: skip
 
 
 def mark_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
@@ -279,11 +279,8 @@ def _holds_dates(dtype: Any, values: np.ndarray, counts: np.ndarray) -> bool:
 
 def _booleans(values: np.ndarray) -> np.ndarray | None:
     # 1 == True, so numbers have to be told apart by type.
-    true = [isinstance(v, (bool, np.bool_, str)) and v in _TRUE for v in values]
-    false = [isinstance(v, (bool, np.bool_, str)) and v in _FALSE for v in values]
-    if not true or not np.logical_or(true, false).all():
-        return None
-    return np.array(true, dtype=np.float64)
+    numbers = [_TRUTH.get(v) if isinstance(v, (bool, np.bool_, str)) else None for v in values]
+    return None if not numbers or None in numbers else np.array(numbers, dtype=np.float64)
 
 
 def _numbers_in_text(
