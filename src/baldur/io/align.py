@@ -14,7 +14,6 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.views.container import MultiView
 from baldur.views.validate import repeated, some
-from baldur.views.view import View
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,30 +168,26 @@ def align(
     if how not in ("intersection", "union"):
         raise InputError(f"how must be 'intersection' or 'union', but got {how!r}.")
     key = _id_key(match)
-    keyed = [_keys(part.sample_ids, key, part.view_names) for part in listed]
-    people: dict[str, Any] = {}
-    for part, keys in zip(listed, keyed, strict=True):
-        for one, written in zip(keys, part.sample_ids, strict=True):
-            people.setdefault(one, written)
-    index = pd.Index(list(people), dtype=object)
-    where = {
-        name: _has(part.view(name).take_rows(keys.get_indexer(index)))
-        for part, keys in zip(listed, keyed, strict=True)
-        for name in part.view_names
-    }
-    combine = np.logical_or if how == "union" else np.logical_and
-    kept = combine.reduce(list(where.values()))
+    keyed = [(part, _keys(part.sample_ids, key, part.view_names)) for part in listed]
+    written = pd.concat([pd.Series(part.sample_ids, keys, dtype=object) for part, keys in keyed])
+    people = written[~written.index.duplicated()]
+    where: dict[str, Any] = {}
+    for part, keys in keyed:
+        for name in part.view_names:
+            declared = part.view(name).take_rows(keys.get_indexer(people.index)).declared_present
+            where[name] = True if declared is None else declared
+    table = pd.DataFrame(where, index=pd.Index(people.map(str)))
+    kept = (table.any(axis=1) if how == "union" else table.all(axis=1)).to_numpy()
     values: np.ndarray | None = None
     if labels is not None:
-        values, where["labels"] = _labels(labels, key, index)
-        kept &= where["labels"]
-    written_ids = {"/".join(part.view_names): part.sample_ids.astype(str) for part in listed}
-    table = pd.DataFrame(where, index=pd.Index([str(one) for one in people.values()]))
+        values, table["labels"] = _labels(labels, key, people.index)
+        kept = kept & table["labels"].to_numpy()
     names = list(table.columns)
     combinations = table.value_counts(subset=names).rename("people").reset_index()
     combinations = combinations.sort_values(
         ["people", *names], ascending=False, kind="stable", ignore_index=True
     )
+    written_ids = {"/".join(part.view_names): part.sample_ids.astype(str) for part in listed}
     alike = near_misses(written_ids if match == "exact" else {})
     report = AlignReport(table, combinations, alike, how, int(kept.sum()))
     if not kept.any():
@@ -201,16 +196,16 @@ def align(
             + ("no person has every view" if how == "intersection" else "no person has a label")
             + f".\n{report}"
         )
-    chosen = index[kept]
-    ids = [people[one] for one in chosen]
-    if not all(isinstance(one, (int, np.integer)) for one in ids):
-        ids = [str(one) for one in ids]
+    chosen = people.index[kept]
+    ids = people[kept].tolist()
+    if not all(isinstance(sample, (int, np.integer)) for sample in ids):
+        ids = [str(sample) for sample in ids]
     views = [
         part.view(name).take_rows(keys.get_indexer(chosen))
-        for part, keys in zip(listed, keyed, strict=True)
+        for part, keys in keyed
         for name in part.view_names
     ]
-    data = MultiView.from_views(views, np.asarray(ids), _join_samples(listed, keyed, chosen))
+    data = MultiView.from_views(views, np.asarray(ids), _join_samples(keyed, chosen))
     if values is None or labels is None:
         return Aligned(data, None, report)
     return Aligned(data, pd.Series(values[kept], index=data.sample_ids, name=labels.name), report)
@@ -253,12 +248,6 @@ def _keys(ids: Any, key: Callable[[Any], str], where: Any) -> pd.Index:
     return keys
 
 
-def _has(view: View) -> np.ndarray:
-    """Return who has a view, as far as it was declared."""
-    declared = view.declared_present
-    return np.ones(view.shape[0], dtype=bool) if declared is None else declared
-
-
 def _labels(
     labels: Any, key: Callable[[Any], str], index: pd.Index
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -273,13 +262,11 @@ def _labels(
     return values, (at >= 0) & ~pd.isna(pd.Series(values)).to_numpy()
 
 
-def _join_samples(
-    parts: list[MultiView], keyed: list[pd.Index], chosen: pd.Index
-) -> pd.DataFrame | None:
+def _join_samples(keyed: list[tuple[MultiView, pd.Index]], chosen: pd.Index) -> pd.DataFrame | None:
     """Return the tables about the samples side by side; missing for people outside of a part."""
     tables = [
         part.samples.set_axis(keys, axis=0).reindex(chosen).reset_index(drop=True)
-        for part, keys in zip(parts, keyed, strict=True)
+        for part, keys in keyed
         if part.samples is not None
     ]
     if not tables:
