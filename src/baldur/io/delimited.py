@@ -21,7 +21,7 @@ import pandas as pd
 from baldur.core.escape import unescape_cell, unescape_frame
 from baldur.core.limits import ReadLimits
 from baldur.exceptions import InputError
-from baldur.io.files import check_header, id_position, parsing, suffix_of
+from baldur.io.files import check_header, file_ending, id_position, parsing
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 
@@ -57,7 +57,7 @@ def read_delimited(
     is text exactly as written, leading zeros included. With `as_text` every column is text.
     """
     if separator is None:
-        separator = SEPARATORS[suffix_of(path).removesuffix(".gz")]
+        separator = SEPARATORS[file_ending(path).removesuffix(".gz")]
     for name, mark in (("separator", separator), ("decimal", decimal)):
         if not isinstance(mark, str) or len(mark) != 1 or mark in '"\r\n' or not mark.isascii():
             raise InputError(f"{path}: {name} must be one character, but got {mark!r}.")
@@ -267,7 +267,7 @@ class BoundedText(io.RawIOBase):
         self.zeros = zeros
         self.apostrophes = False
         self._size = self._cells = 0
-        packed = suffix_of(path).endswith(".gz")
+        packed = file_ending(path).endswith(".gz")
         self._stream: Any = (gzip.open if packed else open)(path, "rb")
 
     def readable(self) -> bool:

@@ -20,7 +20,7 @@ from baldur.views.validate import check_unique, repeated, some
 _DOUBLE = (".nii.gz", ".csv.gz", ".tsv.gz", ".tab.gz", ".txt.gz")
 
 
-def suffix_of(path: Path) -> str:
+def file_ending(path: Path) -> str:
     """Return the lower-case ending of a file name, both parts of '.nii.gz' and the like."""
     name = path.name.lower()
     for double in _DOUBLE:
@@ -52,11 +52,11 @@ def find_file(file: Any, what: str, suffixes: Sequence[str] = ()) -> Path:
     Devices and pipes are refused: reading one may never end.
     """
     path = as_path(file)
-    if suffixes and suffix_of(path) not in suffixes:
+    if suffixes and file_ending(path) not in suffixes:
         raise InputError(
             f"{path}: expected {what} ({', '.join(suffixes)}), but the name ends in "
-            f"{suffix_of(path) or 'nothing'!r}. Convert the file, or rename it if only its name is "
-            "wrong."
+            f"{file_ending(path) or 'nothing'!r}. Convert the file, or rename it if only its name "
+            "is wrong."
         )
     try:
         state = path.stat()

@@ -70,7 +70,7 @@ def describe(image: Any) -> str:
     return str(name) if name else "an image given in memory"
 
 
-def grid_of(image: Any) -> Grid:
+def image_grid(image: Any) -> Grid:
     """Return the grid of a 3-D image."""
     affine = np.asarray(image.affine, dtype=np.float64)
     if not np.isfinite(affine).all() or abs(np.linalg.det(affine[:3, :3])) < 1e-12:
@@ -142,7 +142,7 @@ def _open_file(nib: Any, path: Path, max_bytes: int) -> Any:
     return opened
 
 
-def cells_of(image: Any, dtype: Any = np.float32) -> np.ndarray:
+def image_cells(image: Any, dtype: Any = np.float32) -> np.ndarray:
     """Return the voxels of an opened image; infinities are refused, NaN means missing."""
     with parsing(describe(image), "a NIfTI image"), np.errstate(all="ignore"):
         cells = np.asanyarray(image.dataobj).astype(dtype)
@@ -200,7 +200,7 @@ def read_image(
 ) -> np.ndarray:
     """Return the voxels of one image on a grid, resampled and smoothed as asked for, as float32."""
     opened = open_image(image, max_bytes)
-    cells, given = cells_of(opened), grid_of(opened)
+    cells, given = image_cells(opened), image_grid(opened)
     on_grid = given.same(grid)
     if on_grid and smoothing_fwhm is None:
         return cells
@@ -239,8 +239,8 @@ def _resampled(image: Any, name: str, grid: Grid, interpolation: str) -> Any:
 def labels_on_grid(image: Any, grid: Grid, max_bytes: int = MAX_BYTES) -> np.ndarray:
     """Return a mask or an atlas on a grid; labels are never mixed."""
     opened = open_image(image, max_bytes)
-    cells = np.nan_to_num(cells_of(opened, np.float64))
-    if grid_of(opened).same(grid):
+    cells = np.nan_to_num(image_cells(opened, np.float64))
+    if image_grid(opened).same(grid):
         return cells
     nib = import_extra("nibabel", "imaging", _PURPOSE)
     image = nib.Nifti1Image(cells.astype(np.float32), opened.affine)

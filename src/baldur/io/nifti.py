@@ -19,14 +19,14 @@ from baldur.core.atomic_io import atomic_file, make_folder
 from baldur.core.limits import MAX_BYTES, check_size, no_bare_memory_error
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
-from baldur.io.files import as_path, check_ids, find_file, parsing, suffix_of
+from baldur.io.files import as_path, check_ids, file_ending, find_file, parsing
 from baldur.io.images import (
     SUFFIXES,
     Grid,
     check_grid,
     check_millimetres,
     describe,
-    grid_of,
+    image_grid,
     labels_on_grid,
     number_regions,
     open_image,
@@ -143,9 +143,9 @@ def read_nifti(
     listed = _list_images(images)
     ids = read_ids(sample_ids, len(listed), "read_nifti")
     if ids is None:
-        ids = _ids_of(listed, id_pattern)
+        ids = _ids_from_names(listed, id_pattern)
     first = next(one for one in (mask, atlas, listed[0]) if one is not None)
-    grid = grid_of(open_image(first, max_bytes))
+    grid = image_grid(open_image(first, max_bytes))
     if voxel_size is not None:
         if resample is None:
             raise InputError("voxel_size= needs resample=, for example resample='continuous'.")
@@ -223,7 +223,7 @@ def _list_images(images: Any) -> list[Any]:
     ]
 
 
-def _ids_of(images: list[Any], id_pattern: str | None) -> np.ndarray | None:
+def _ids_from_names(images: list[Any], id_pattern: str | None) -> np.ndarray | None:
     """Return sample ids taken from file names."""
     if not all(isinstance(one, Path) for one in images):
         if id_pattern is not None:
@@ -236,15 +236,18 @@ def _ids_of(images: list[Any], id_pattern: str | None) -> np.ndarray | None:
         if id_pattern.count("*") > _MAX_STARS or len(id_pattern) > 255:
             raise InputError(f"id_pattern must have at most {_MAX_STARS} stars: {id_pattern!r}.")
         text = re.escape(id_pattern).replace(r"\{id\}", "(.+?)").replace(r"\*", ".*?")
-        found = [re.fullmatch(text, one.name) for one in images]
-        odd = [one.name for one, hit in zip(images, found, strict=True) if hit is None]
-        if odd:
-            raise InputError(f"id_pattern {id_pattern!r} does not fit the file name {odd[0]!r}.")
-        ids = [hit.group(1) for hit in found if hit is not None]
+        ids = []
+        for image in images:
+            hit = re.fullmatch(text, image.name)
+            if hit is None:
+                raise InputError(
+                    f"id_pattern {id_pattern!r} does not fit the file name {image.name!r}."
+                )
+            ids.append(hit.group(1))
     else:
-        ids = [_subject(one) for one in images]
-        if any(one is None for one in ids):
-            ids = [re.sub(r"\.nii(\.gz)?$", "", one.name, flags=re.IGNORECASE) for one in images]
+        ids = [_subject(image) for image in images]
+        if None in ids:
+            ids = [re.sub(r"\.nii(\.gz)?$", "", i.name, flags=re.IGNORECASE) for i in images]
     return check_ids(ids, len(images), "Sample ids from file names (see id_pattern=)")
 
 
@@ -434,10 +437,10 @@ def _fill_regions(
 
 def _write(image: Any, file: Any) -> None:
     path = as_path(file)
-    if suffix_of(path) not in SUFFIXES:
+    if file_ending(path) not in SUFFIXES:
         raise InputError(f"{path}: an image is written as .nii or .nii.gz.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; make it first.")
     cells = image.to_bytes()
     with atomic_file(path) as stream:
-        stream.write(gzip.compress(cells) if suffix_of(path) == ".nii.gz" else cells)
+        stream.write(gzip.compress(cells) if file_ending(path) == ".nii.gz" else cells)

@@ -71,22 +71,21 @@ def read_npz(
         matrix = _matrix_name(path, heads, array)
         _check_matrix(heads[matrix], path, f"the array {matrix!r}")
         X = _read_member(archive, path, entries[matrix], heads[matrix], limits)
-        found: list[np.ndarray | None] = []
+        names: dict[str, np.ndarray] = {}
         for what, n, keys in (
             ("column", X.shape[1], ("features", "feature_names")),
             ("row", X.shape[0], ("samples", "sample_ids", "ids")),
         ):
             key = next((k for k in keys if k in heads and len(heads[k].shape) == 1), None)
             if key is None:
-                found.append(None)
                 continue
             if heads[key].shape != (n,):
                 raise InputError(
                     f"{path}: the matrix has {n} {what}s, but there are {heads[key].shape[0]} "
                     f"names of {what}s in {key!r}."
                 )
-            found.append(_read_names(archive, path, entries[key], heads[key], limits))
-    return X, found[0], found[1]
+            names[what] = _read_names(archive, path, entries[key], heads[key], limits)
+    return X, names.get("column"), names.get("row")
 
 
 def _matrix_name(path: Path, heads: dict[str, _Header], array: str | None) -> str:

@@ -13,10 +13,10 @@ import pandas as pd
 from baldur.core.limits import MAX_BYTES, check_size, no_bare_memory_error
 from baldur.exceptions import InputError
 from baldur.io.files import as_path, check_ids, find_file
-from baldur.io.plink_files import BedMatrix, PgenMatrix, people_of, read_people, read_variants
+from baldur.io.plink_files import BedMatrix, PgenMatrix, decode_people, read_people, read_variants
 from baldur.preparation import VariantFilter
 from baldur.views.container import MultiView, select_columns, set_view
-from baldur.views.validate import some
+from baldur.views.validate import repeated, some
 
 
 @no_bare_memory_error
@@ -155,12 +155,10 @@ def read_fam(file: str | os.PathLike[str], *, ids: str = "sample") -> pd.DataFra
     >>> folder.cleanup()
     """
     path = as_path(file)
-    if path.suffix.lower() in (".bed", ".bim"):
-        path = path.with_suffix(".fam")
-    if path.suffix.lower() in (".pgen", ".pvar"):
-        path = path.with_suffix(".psam")
+    lists = {".bed": ".fam", ".bim": ".fam", ".pgen": ".psam", ".pvar": ".psam"}
+    path = path.with_suffix(lists.get(path.suffix.lower(), path.suffix))
     path = find_file(path, "a list of people", (".fam", ".psam"))
-    table = people_of(read_people(path))
+    table = decode_people(read_people(path))
     index = pd.Index(_ids(table, ids, path), name="sample", dtype=object)
     return table.drop(columns="sample").set_index(index)
 
@@ -192,15 +190,13 @@ def plink_files(file: Any) -> tuple[Path, Path, Path]:
 def _ids(people: pd.DataFrame, ids: str, path: Path) -> np.ndarray:
     if ids not in ("sample", "family_sample"):
         raise InputError(f"ids must be 'sample' or 'family_sample', but got {ids!r}.")
-    given = people["sample"]
-    if ids == "family_sample":
-        given = people["family"] + "_" + given
-    elif given.duplicated().any() and not (people["family"] + "_" + given).duplicated().any():
+    names = {"sample": people["sample"], "family_sample": people["family"] + "_" + people["sample"]}
+    twice = repeated(names[ids])
+    if ids == "sample" and twice and not repeated(names["family_sample"]):
         raise InputError(
-            f"{path}: {some(given[given.duplicated()].unique().tolist())} occur in more than one "
-            "family. Use ids='family_sample'."
+            f"{path}: {some(twice)} occur in more than one family. Use ids='family_sample'."
         )
-    return check_ids(given.tolist(), len(people), str(path))
+    return check_ids(names[ids].tolist(), len(people), str(path))
 
 
 def _wanted(

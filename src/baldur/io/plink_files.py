@@ -160,7 +160,7 @@ _LONGEST_LINE = 1 << 20
 _MOST_FIELDS = 10_000
 
 
-def people_of(table: pd.DataFrame) -> pd.DataFrame:
+def decode_people(table: pd.DataFrame) -> pd.DataFrame:
     """Return sex as words and phenotypes as numbers, missing where the codes say so."""
     table = table.copy()
     table["sex"] = table["sex"].map({"1": "male", "2": "female", "M": "male", "F": "female"})

@@ -16,7 +16,7 @@ from baldur.core.limits import MAX_BYTES, ReadLimits, no_bare_memory_error
 from baldur.exceptions import InputError
 from baldur.io.delimited import SEPARATORS, read_delimited
 from baldur.io.excel import read_excel
-from baldur.io.files import check_ids, find_file, id_position, parsing, suffix_of
+from baldur.io.files import check_ids, file_ending, find_file, id_position, parsing
 from baldur.io.numpy_files import read_npy, read_npz
 from baldur.io.parquet import read_parquet
 from baldur.views.container import MultiView, select_columns
@@ -148,7 +148,7 @@ def read_table(
     """
     path = find_file(file, "a table", (*_TEXT, *_TYPED, *_ARRAYS))
     limits = ReadLimits(path, max_bytes)
-    suffix = suffix_of(path)
+    suffix = file_ending(path)
     view = path.name[: -len(suffix)] if name is None else name
     options = {"columns": columns, "exclude": exclude, "categorical": categorical}
     wanted = {key: _names(value, key) for key, value in options.items()}
@@ -207,10 +207,10 @@ def _read_frame(
     **text: Any,
 ) -> tuple[pd.DataFrame, str | int | None, Any]:
     """Return a table in any format, its column of ids, and columns that stay on disk."""
-    if suffix_of(path) == ".parquet":
+    if file_ending(path) == ".parquet":
         with parsing(path, "Parquet"):
             return read_parquet(path, id_column, columns, exclude, limits)
-    if suffix_of(path) == ".xlsx":
+    if file_ending(path) == ".xlsx":
         return read_excel(path, sheet, limits), id_column, None
     return read_delimited(path, limits, id_column=id_column, **text), id_column, None
 
@@ -269,7 +269,7 @@ def _choose(path: Path, frame: pd.DataFrame, wanted: dict[str, list[str] | None]
     for option, listed in wanted.items():
         unknown = [one for one in listed or [] if one not in names]
         # Parquet leaves excluded columns unread.
-        if unknown and not (option == "exclude" and suffix_of(path) == ".parquet"):
+        if unknown and not (option == "exclude" and file_ending(path) == ".parquet"):
             raise InputError(
                 f"{path}: {option} names {some(unknown)}, which the table does not have (apart "
                 f"from the ids); its columns are {some(list(frame.columns))}."
@@ -294,7 +294,7 @@ def _from_arrays(
     limits: ReadLimits,
 ) -> MultiView:
     """Return the matrix of an .npy or .npz file as a view."""
-    if suffix_of(path) == ".npy":
+    if file_ending(path) == ".npy":
         X, features, samples = read_npy(path, limits), None, None
     else:
         X, features, samples = read_npz(path, array, limits)
@@ -410,7 +410,7 @@ def read_text_table(
     if not isinstance(decimal, str) or len(decimal) != 1:
         raise InputError(f"{path}: decimal must be one character, but got {decimal!r}.")
     limits = ReadLimits(path, max_bytes)
-    ids_in = 0 if suffix_of(path) == ".parquet" else None
+    ids_in = 0 if file_ending(path) == ".parquet" else None
     frame, _, lazy = _read_frame(
         path,
         limits,
@@ -421,7 +421,7 @@ def read_text_table(
         encoding=encoding,
         as_text=True,
     )
-    if suffix_of(path) in _TYPED:
+    if file_ending(path) in _TYPED:
         frame = _with_lazy(frame, lazy, 2 * _PER_CELL, limits).map(_written)
         decimal = "."
     markers = {*MISSING_MARKERS, *missing}

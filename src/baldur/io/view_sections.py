@@ -14,7 +14,7 @@ from baldur.core.limits import MAX_BYTES
 from baldur.core.paths import is_below
 from baldur.core.schema import Names, Section, Text, problem_of, schema_of
 from baldur.exceptions import BaldurError, InputError
-from baldur.io.files import as_path, suffix_of
+from baldur.io.files import as_path, file_ending
 from baldur.io.mudata import read_mudata
 from baldur.io.nifti import read_nifti
 from baldur.io.plink import plink_files, read_plink
@@ -174,7 +174,9 @@ def _kind(section: Any) -> Any:
         return section["kind"]
     file = section.get("file")
     first = file[0] if isinstance(file, list) and file else file
-    return _BY_ENDING.get(suffix_of(as_path(first)), "table") if isinstance(first, str) else "table"
+    return (
+        _BY_ENDING.get(file_ending(as_path(first)), "table") if isinstance(first, str) else "table"
+    )
 
 
 ViewSection: TypeAlias = Annotated[
@@ -307,10 +309,10 @@ def _pattern(file: Any, base: Path, allowed: list[Path]) -> list[Path]:
     if ".." in parts[fixed:]:
         raise InputError(f"{path}: a pattern must not contain '..' after its first wildcard.")
     folder = _inside(Path(*parts[:fixed]) if fixed else Path(), base, allowed)
-    found = _expanded(folder, parts[fixed:])
-    if not found:
+    files = _expanded(folder, parts[fixed:])
+    if not files:
         raise InputError(f"{path}: no file in {folder} fits this pattern.")
-    return [_inside(one.absolute(), base, allowed) for one in found]
+    return [_inside(file.absolute(), base, allowed) for file in files]
 
 
 def _expanded(folder: Path, parts: tuple[str, ...]) -> list[Path]:

@@ -158,14 +158,14 @@ class MultiView:
     @property
     def feature_groups(self) -> dict[str, np.ndarray]:
         """For views with categories, a number per feature that columns of a category share."""
-        found = {name: view.feature_groups for name, view in self._views.items()}
-        return {name: groups for name, groups in found.items() if groups is not None}
+        groups = {name: view.feature_groups for name, view in self._views.items()}
+        return {name: numbers for name, numbers in groups.items() if numbers is not None}
 
     @property
     def feature_info(self) -> dict[str, pd.DataFrame]:
         """Tables about the features, for the views that have one."""
-        found = {name: view.feature_info for name, view in self._views.items()}
-        return {name: info for name, info in found.items() if info is not None}
+        tables = {name: view.feature_info for name, view in self._views.items()}
+        return {name: info for name, info in tables.items() if info is not None}
 
     @property
     def present(self) -> Mapping[str, np.ndarray]:

@@ -145,8 +145,8 @@ class View:
         coded = info["level"].notna().to_numpy()
         if not coded.any():
             return None
-        own = np.arange(self.shape[1]).astype(str).astype(object)
-        key = np.where(coded, "=" + info["column"].astype(str).to_numpy(dtype=object), own)
+        number = np.arange(self.shape[1]).astype(str).astype(object)
+        key = np.where(coded, "=" + info["column"].astype(str).to_numpy(dtype=object), number)
         return np.asarray(pd.factorize(key)[0], dtype=np.intp)
 
     @cached_property
