@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -312,10 +313,7 @@ def near_misses(ids: Mapping[str, np.ndarray]) -> pd.DataFrame:
             groups[simplify_id(one)][str(one)].append(view)
     rows = []
     for written in groups.values():
-        forms = list(written)
-        for i, one in enumerate(forms):
-            for other in forms[i + 1 :]:
-                if set(written[one]) == set(written[other]) == set(ids) and len(ids) > 1:
-                    continue
-                rows.append((written[one][0], one, written[other][0], other))
+        for (one, views), (other, other_views) in itertools.combinations(written.items(), 2):
+            if len(ids) == 1 or not set(views) == set(other_views) == set(ids):
+                rows.append((views[0], one, other_views[0], other))
     return pd.DataFrame(rows, columns=["view", "id", "other_view", "other_id"])

@@ -257,29 +257,26 @@ def region_names(given: Any) -> dict[int, str]:
     """Return label to name, from a dictionary or a table with the columns index and name."""
     if given is None:
         return {}
-    if isinstance(given, Mapping):
-        try:
-            return {int(label): str(name) for label, name in given.items()}
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError("atlas_labels must map whole numbers to names.") from error
-    if not isinstance(given, (str, os.PathLike)):
+    if isinstance(given, (str, os.PathLike)):
+        path = find_file(given, "a table of region names", (".csv", ".tsv", ".txt"))
+        table = read_delimited(path, ReadLimits(path))
+        if "index" not in table or "name" not in table:
+            raise InputError(
+                f"{path}: expected the columns index and name, but found {list(table.columns)}."
+            )
+        labels = pd.to_numeric(table["index"], errors="coerce")
+        if not np.isfinite(labels).all():
+            raise InputError(f"{path}: the column index must hold whole numbers.")
+        given = dict(zip(labels.tolist(), table["name"].tolist(), strict=True))
+    if not isinstance(given, Mapping):
         raise InputError(
             "atlas_labels must be a dictionary or the path of a table, but got "
             f"{type(given).__name__}."
         )
-    path = find_file(given, "a table of region names", (".csv", ".tsv", ".txt"))
-    table = read_delimited(path, ReadLimits(path))
-    if "index" not in table or "name" not in table:
-        raise InputError(
-            f"{path}: expected the columns index and name, but found {list(table.columns)}."
-        )
-    labels = pd.to_numeric(table["index"], errors="coerce")
-    if not np.isfinite(labels).all():
-        raise InputError(f"{path}: the column index must hold whole numbers.")
-    return {
-        int(label): str(name)
-        for label, name in zip(labels.tolist(), table["name"].tolist(), strict=True)
-    }
+    try:
+        return {int(label): str(name) for label, name in given.items()}
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError("atlas_labels must map whole numbers to names.") from error
 
 
 def number_regions(
