@@ -12,7 +12,6 @@ from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.io import align
 from baldur.io.view_sections import (
-    READERS,
     MudataView,
     NiftiView,
     PlinkView,
@@ -173,8 +172,7 @@ def test_sections_that_are_refused(folder, spec, message):
 
 @pytest.mark.parametrize("view", [TableView, PlinkView, NiftiView, MudataView])
 def test_a_section_has_the_options_of_its_reader_and_of_what_is_learned(view):
-    kind = view.model_fields["kind"].default
-    reader = set(list(inspect.signature(READERS[kind]).parameters)[1:])
+    reader = set(list(inspect.signature(view.reader).parameters)[1:])
     # They would look at people outside the training rows, or lift the limits on strange files.
     reader -= {"filter_ids", "max_bytes", "trusted"}
     # The columns that a fitted model needs, which it knows itself.

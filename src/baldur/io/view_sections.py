@@ -22,16 +22,6 @@ from baldur.io.tables import read_table
 from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 from baldur.views.container import MultiView
 
-_BY_ENDING = {
-    ".bed": "plink",
-    ".pgen": "plink",
-    ".nii": "nifti",
-    ".nii.gz": "nifti",
-    ".h5mu": "mudata",
-    ".h5ad": "mudata",
-}
-
-
 OPTIONS_WITH_PATHS = ("mask", "atlas", "atlas_labels", "sample_ids", "cache_dir")
 """Options of a view that name further files, where they are text."""
 
@@ -40,6 +30,10 @@ _IdsOrFile: TypeAlias = Text | list[str | int]
 
 
 class _View(Section):
+    reader: ClassVar[Callable[..., MultiView]]
+    """reader of this kind of files"""
+    endings: ClassVar[tuple[str, ...]] = ()
+    """endings of files of this kind"""
     learned_options: ClassVar[tuple[str, ...]] = ()
     """options of what is learned from training rows, a step of the preparation"""
 
@@ -51,10 +45,15 @@ class _View(Section):
         given = self.model_dump(exclude_unset=True, exclude={"file", "kind"})
         return {key: given[key] for key in given if (key in self.learned_options) == learned}
 
+    def steps(self) -> list[Any]:
+        """Return the steps to fit on training rows."""
+        return []
+
 
 class TableView(_View):
     """A view from a table: .csv, .tsv, .txt, .parquet, .xlsx, .npz or .npy."""
 
+    reader = staticmethod(read_table)
     learned_options = ("drop", "unknown")
 
     kind: Literal["table"] = "table"
@@ -92,10 +91,19 @@ class TableView(_View):
     unknown: Literal["ignore", "error"] | None = None
     """samples with a level that did not occur in training; default "ignore", which means missing"""
 
+    def steps(self) -> list[Any]:
+        """Return the encoder of categories."""
+        given = self.options(learned=True)
+        if given.get("drop") == "none":
+            given["drop"] = None
+        return [CategoryEncoder(self.name, **given)]
+
 
 class PlinkView(_View):
     """A view from genotypes: .bed (PLINK 1) or .pgen (PLINK 2)."""
 
+    reader = staticmethod(read_plink)
+    endings = (".bed", ".pgen")
     learned_options = ("min_maf", "max_missing", "drop_monomorphic")
 
     kind: Literal["plink"] = "plink"
@@ -117,10 +125,17 @@ class PlinkView(_View):
     in_memory: bool | None = None
     """whether all genotypes are read into memory at once"""
 
+    def steps(self) -> list[Any]:
+        """Return the filter of variants, where one is asked for."""
+        given = self.options(learned=True)
+        return [VariantFilter(self.name, **given)] if given else []
+
 
 class NiftiView(_View):
     """A view from images: .nii or .nii.gz, one per sample."""
 
+    reader = staticmethod(read_nifti)
+    endings = (".nii", ".nii.gz")
     learned_options = ("threshold", "coverage")
 
     kind: Literal["nifti"] = "nifti"
@@ -150,9 +165,24 @@ class NiftiView(_View):
     coverage: _Fraction | None = None
     """share of training images that must cover a voxel; default 0.5"""
 
+    def steps(self) -> list[Any]:
+        """Return the mask of voxels, where none is given."""
+        given = self.options(learned=True)
+        if self.mask is None and self.atlas is None:
+            return [VoxelMask(self.name, **given)]
+        if given:
+            raise InputError(
+                f"{', '.join(given)}: these options learn a mask, but the view has one already "
+                "(mask or atlas). Leave them out."
+            )
+        return []
+
 
 class MudataView(_View):
     """One or several views from a .h5mu or .h5ad file."""
+
+    reader = staticmethod(read_mudata)
+    endings = (".h5mu", ".h5ad")
 
     kind: Literal["mudata"] = "mudata"
     """kind of the file"""
@@ -174,9 +204,9 @@ def _kind(section: Any) -> Any:
         return section["kind"]
     file = section.get("file")
     first = file[0] if isinstance(file, list) and file else file
-    return (
-        _BY_ENDING.get(file_ending(as_path(first)), "table") if isinstance(first, str) else "table"
-    )
+    ending = file_ending(as_path(first)) if isinstance(first, str) else ""
+    kinds = (view for view in (PlinkView, NiftiView, MudataView) if ending in view.endings)
+    return next(kinds, TableView).model_fields["kind"].default
 
 
 ViewSection: TypeAlias = Annotated[
@@ -199,15 +229,6 @@ def view_section(given: Any) -> Any:
         key, what, fix = problem_of(error, schema_of(ViewSection), given)
         line = f"{key or 'view'}: {what}; {fix}"
         raise InputError(line if line.endswith("?") else f"{line}.") from None
-
-
-READERS: Mapping[str, Callable[..., MultiView]] = {
-    "table": read_table,
-    "plink": read_plink,
-    "nifti": read_nifti,
-    "mudata": read_mudata,
-}
-"""Kind of a view in a study file to its reader."""
 
 
 def read_view(
@@ -250,7 +271,7 @@ def read_view(
             _inside(part.absolute(), base, allowed)
     try:
         files = paths if kind == "nifti" else paths[0]
-        return READERS[kind](files, max_bytes=max_bytes, **options)
+        return section.reader(files, max_bytes=max_bytes, **options)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, BaldurError):
             raise
@@ -270,23 +291,7 @@ def view_steps(spec: Mapping[str, Any] | ViewSection) -> list[Any]:
     >>> view_steps({"file": "study.bed", "name": "snps", "min_maf": 0.01})
     [VariantFilter(min_maf=0.01, views='snps')]
     """
-    section = view_section(spec)
-    given = section.options(learned=True)
-    if isinstance(section, TableView):
-        if given.get("drop") == "none":
-            given["drop"] = None
-        return [CategoryEncoder(section.name, **given)]
-    if section.kind == "plink" and given:
-        return [VariantFilter(section.name, **given)]
-    if section.kind == "nifti":
-        if section.mask is None and section.atlas is None:
-            return [VoxelMask(section.name, **given)]
-        if given:
-            raise InputError(
-                f"{', '.join(given)}: these options learn a mask, but the view has one already "
-                "(mask or atlas). Leave them out."
-            )
-    return []
+    return view_section(spec).steps()
 
 
 def _inside(file: Any, base: Path, allowed: list[Path]) -> Path:
