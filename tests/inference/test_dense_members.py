@@ -22,7 +22,7 @@ from baldur.inference.dense_members import (
 )
 from baldur.inference.stacking import mixture
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
+from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, take_folds
 from inference.problems import (
     KINDS,
     as_grams,
@@ -118,7 +118,7 @@ def test_folds_of_a_batch_are_fitted_as_if_alone(kind, fit):
     mean, var = moments(whole)
     for f in range(4):
         at = np.array([f])
-        alone = fit(design.take(at), None, likelihood.take(at))
+        alone = fit(take_folds(design, at), None, take_folds(likelihood, at))
         used = [k for k, w in enumerate(whole.weights[:, f]) if w.any()]
         assert [whole.points[k].step for k in used] == [point.step for point in alone.points]
         np.testing.assert_allclose(whole.weights[used, f], alone.weights[:, 0], atol=1e-8)
@@ -220,7 +220,7 @@ def test_points_are_weighted_by_evidence_and_prior(kind):
     logs = np.full(weights.shape, -np.inf)
     for g, point in enumerate(points):
         np.testing.assert_allclose(point.q.s, 0.3 * np.exp(point.step * SCALE_STEP), rtol=1e-12)
-        v = design.take(point.folds).predictor_variance(point.q.s)
+        v = take_folds(design, point.folds).predictor_variance(point.q.s)
         logs[g, point.folds] = point.q.evidence() + log_scale_prior(v)
     want = np.exp(logs - logs.max(axis=0))
     want[want < np.exp(-SCALE_DROP)] = 0.0

@@ -7,7 +7,7 @@ import pytest
 
 from baldur.inference.design import ColumnDesign, GramDesign, gather, predict_rows
 from baldur.inference.inner_folds import candidates, gather_data
-from baldur.model.likelihood import Sites
+from baldur.model.likelihood import Sites, take_folds
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior, SamplePosterior
 from inference.problems import gathered, make_problem, unequal_folds
 from model.problems import make_views
@@ -107,8 +107,8 @@ def test_folds_of_a_batch_are_folds_alone(setting, name):
         n, p = one.rows.shape[1], one.held.shape[1]
         few = Sites(*(part[[f], :, :n] for part in sites))
         found = summary(alone, by_view[[f]], few, one)
-        taken = designs[name].take(np.array([f]))
-        some = summary(taken, by_view[[f]], sites.take(np.array([f])), _only(batch, f))
+        taken = take_folds(designs[name], np.array([f]))
+        some = summary(taken, by_view[[f]], take_folds(sites, np.array([f])), _only(batch, f))
         for what, want in whole.items():
             axis = 1 if what == "strengths" else 0
             row = np.take(want, [f], axis=axis)

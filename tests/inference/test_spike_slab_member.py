@@ -14,7 +14,7 @@ from baldur.inference.spike_slab_member import (
     SLAB_COUNT,
     fit_spike_slab,
 )
-from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
+from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, take_folds
 from baldur.model.posterior import INTERCEPT_VAR
 from inference.problems import KINDS, gathered, in_views, make_problem, plain_problem, unequal_folds
 from inference.test_spike_slab import exact_slab_moments
@@ -87,7 +87,7 @@ def test_folds_of_a_batch_are_fitted_as_if_alone(kind, wide):
     whole = fit(X, likelihood, owner, wide=wide)
     for f in range(4):
         at = np.array([f])
-        alone = fit(X[at], likelihood.take(at), owner, wide=wide)
+        alone = fit(X[at], take_folds(likelihood, at), owner, wide=wide)
         for name in ("rho", "pi", "slab"):
             got, want = getattr(whole.spike_slab, name)[f], getattr(alone.spike_slab, name)[0]
             np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-9)

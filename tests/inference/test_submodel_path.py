@@ -17,7 +17,7 @@ from baldur.inference.submodel_path import (
     submodel_signal,
     view_signals,
 )
-from baldur.model.likelihood import logistic_rates
+from baldur.model.likelihood import logistic_rates, take_folds
 from baldur.model.posterior import INTERCEPT_VAR
 from inference.problems import gathered, make_problem, unequal_folds
 from model.problems import as_view
@@ -215,7 +215,7 @@ def test_folds_of_a_batch_have_the_paths_of_folds_alone(task, form):
     for f, fold in enumerate(unequal_folds(N)):
         one = type(ensemble.batch).of(data, [fold], [candidates])
         alone = fit_ensemble(one, members=MEMBERS[:5])
-        path = make_path(alone, given.take(slice(f, f + 1)), 2, 8, task)
+        path = make_path(alone, take_folds(given, slice(f, f + 1)), 2, 8, task)
         np.testing.assert_array_equal(path.basis.order[0], whole.basis.order[f])
         np.testing.assert_array_equal(path.basis.ends[0], whole.basis.ends[f])
         for size in (1, 4, 8):

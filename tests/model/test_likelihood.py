@@ -22,6 +22,7 @@ from baldur.model.likelihood import (
     logistic_rates,
     probit_mixture,
     residual,
+    take_folds,
 )
 from model.literal_bound import gaussian
 
@@ -171,17 +172,19 @@ def test_rows_of_weight_zero_are_not_there(kind):
 def test_some_folds_are_taken(kind):
     likelihood, mean, var = make(kind, F=3)
     at = np.array([2, 0])
-    part, fresh = likelihood.take(at), kind(likelihood.T[at], likelihood.weight[at])
+    part, fresh = take_folds(likelihood, at), kind(likelihood.T[at], likelihood.weight[at])
     whole, found = likelihood.evaluate(mean, var, None)
     value, some = part.evaluate(mean[at], var[at], None)
     np.testing.assert_allclose(value, whole[at], rtol=1e-12)
     np.testing.assert_array_equal(value, fresh.evaluate(mean[at], var[at], None)[0])
-    np.testing.assert_allclose(some.h, found.take(at).h, rtol=1e-12)
-    np.testing.assert_allclose(some.j, found.take(at).j, rtol=1e-12)
+    np.testing.assert_allclose(some.h, take_folds(found, at).h, rtol=1e-12)
+    np.testing.assert_allclose(some.j, take_folds(found, at).j, rtol=1e-12)
     np.testing.assert_array_equal(part.base_logit(), likelihood.base_logit()[at])
     noise = likelihood.noise_at(mean, var)
     if noise is not None:
-        np.testing.assert_array_equal(noise.take(at).mean, part.noise_at(mean[at], var[at]).mean)
+        np.testing.assert_array_equal(
+            take_folds(noise, at).mean, part.noise_at(mean[at], var[at]).mean
+        )
         back = noise.put(at, Precision(noise.shape[at], 2.0 * noise.rate[at]))
         np.testing.assert_array_equal(back.rate[1], noise.rate[1])
         np.testing.assert_array_equal(back.rate[at], 2.0 * noise.rate[at])

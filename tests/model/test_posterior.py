@@ -5,14 +5,14 @@ import pytest
 from scipy import linalg
 
 from baldur.model import posterior as posterior_module
+from baldur.model.likelihood import take_folds
 from baldur.model.posterior import (
     INTERCEPT_VAR,
     feature_posterior,
     inverse_cholesky,
     matvec,
-    put,
+    put_folds,
     sample_posterior,
-    take,
     triangle_times,
     weighted_gram,
     with_ones,
@@ -217,11 +217,11 @@ def test_some_folds_are_taken_and_put():
     fields = {0: ("mean", "var", "alpha", "half", "kl"), 1: ("mean", "var", "w", "gram", "kl")}
     for kind, names in fields.items():
         whole, part = both(X1, s1, h, j)[kind], both(*other)[kind]
-        some = take(whole, at)
+        some = take_folds(whole, at)
         for name in names:
             np.testing.assert_array_equal(getattr(some, name), getattr(whole, name)[at])
         before = both(X1, s1, h, j)[kind]
-        after = put(whole, at, take(part, at))
+        after = put_folds(whole, at, take_folds(part, at))
         for name in names:
             np.testing.assert_array_equal(getattr(after, name)[at], getattr(part, name)[at])
             np.testing.assert_array_equal(getattr(after, name)[1], getattr(before, name)[1])

@@ -22,7 +22,7 @@ from scipy.stats import chi2
 from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.design import ColumnDesign, Design, GramDesign
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, Sites
+from baldur.model.likelihood import Likelihood, Sites, take_folds
 
 PREDICTOR_SD = 5.0
 """The s.d. of the linear predictor is half-normal with this scale: weakly informative, from no
@@ -109,15 +109,13 @@ def over_scales(
 
     def compute(step: int, folds: IntArray, near: int | None) -> None:
         scale = float(np.exp(step * SCALE_STEP))
-        begun = q if len(folds) == F else q.take(folds)
-        made = begun.rescaled(scale)
+        made = take_folds(q, folds).rescaled(scale)
         if start is not None:
-            made.sites = sites_near(start, step, q.likelihood).take(folds)
+            made.sites = take_folds(sites_near(start, step, q.likelihood), folds)
         elif near is not None:
             place = np.searchsorted(found[near].folds, folds)
-            made.sites = found[near].q.sites.take(place)
-            if made.noise is not None:
-                made.noise = found[near].q.noise.take(place)
+            made.sites = take_folds(found[near].q.sites, place)
+            made.noise = take_folds(found[near].q.noise, place)
         if made.absent is not None:
             made.refresh()
             made.refresh_extra()
@@ -155,7 +153,7 @@ def over_scales(
             points.append(point)
         elif used.any():
             at = np.flatnonzero(used)
-            points.append(ScalePoint(step, point.folds[at], point.q.take(at)))
+            points.append(ScalePoint(step, point.folds[at], take_folds(point.q, at)))
     return points, weights[[weight.any() for weight in weights]]
 
 
@@ -305,7 +303,7 @@ def learn_variances(
             folds = folds[:0]
             break
         keep = np.flatnonzero(going)
-        q, folds = q.take(keep), folds[keep]
+        q, folds = take_folds(q, keep), folds[keep]
         steps = [step[keep] for step in steps]
     if len(folds) and whole is not q:
         whole.put_sites(folds, q)

@@ -55,13 +55,6 @@ class ColumnDesign:
         """1 where a column belongs to a view, (F, L, M)."""
         return (self.owner[..., None] == np.arange(self.n_views)).astype(float)
 
-    def take(self, at: IntArray) -> ColumnDesign:
-        """Return the design of some folds."""
-        if _is_all(at, len(self.X1)):
-            return self
-        held = None if self.held is None else self.held[at]
-        return replace(self, X1=self.X1[at], owner=self.owner[at], count=self.count[at], held=held)
-
     def columns(self, chosen: IntArray, used: Array) -> ColumnDesign:
         """Return some columns (F, K) of each fold, zero where `used` (F, K) is 0; training only."""
         X = np.take_along_axis(self.X1[:, :, 1:], chosen[:, None, :], axis=2)
@@ -225,14 +218,6 @@ class GramDesign:
         """Return the number of views M of the design."""
         return self.grams.shape[1]
 
-    def take(self, at: IntArray) -> GramDesign:
-        """Return the design of some folds."""
-        if _is_all(at, len(self.grams)):
-            return self
-        cross = None if self.cross is None else self.cross[at]
-        own = None if self.own is None else self.own[at]
-        return replace(self, grams=self.grams[at], count=self.count[at], cross=cross, own=own)
-
     def scales(self) -> Array:
         """Return tr(X_m X_m^T)/n of every view, (F, M)."""
         return np.asarray(np.einsum("fmnn->fm", self.grams) / self.count[:, None])
@@ -309,11 +294,6 @@ def _with_variance(s: Array) -> IntArray | None:
 def _take(values: Array, at: IntArray) -> Array:
     """Return some columns (F, K) of the last axis of (F, ..., L)."""
     return np.take_along_axis(values, at[:, None], axis=2)
-
-
-def _is_all(at: IntArray, count: int) -> bool:
-    """Whether an index takes everything in order, so that nothing need be copied."""
-    return len(at) == count and bool((at == np.arange(count)).all())
 
 
 def predict_rows(q: SamplePosterior, K: Array, own: Array) -> tuple[Array, Array]:

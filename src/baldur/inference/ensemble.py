@@ -28,7 +28,7 @@ from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.stacking import Stacking, calibrated_moments, mixture
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, residual, shrinkage
+from baldur.model.likelihood import Likelihood, residual, shrinkage, take_folds
 from baldur.model.posterior import FeaturePosterior, leading_squares
 
 SCREENED = MappingProxyType({"screened_10": 10, "screened_30": 30, "screened_100": 100})
@@ -156,10 +156,10 @@ class Designs:
         A point that is about some candidates has these as its columns, or with `every` all of
         them, those that it has not chosen with variance 0.
         """
-        q, folds = point.q.take(at), point.folds[at]
+        q, folds = take_folds(point.q, at), point.folds[at]
         if not point.selects:
-            return replace(q, design=self.dense.take(folds))
-        design = self.candidates.take(folds)
+            return replace(q, design=take_folds(self.dense, folds))
+        design = take_folds(self.candidates, folds)
         if point.columns is None:
             return replace(q, design=design)
         columns = point.columns[at]

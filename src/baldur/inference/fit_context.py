@@ -34,7 +34,7 @@ from baldur.inference.selection import (
 )
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
 from baldur.inference.submodel_path import Entering, SubmodelPath, make_path
-from baldur.model.likelihood import Task
+from baldur.model.likelihood import Task, take_folds
 
 Watcher = Callable[[dict[str, Any]], None]
 
@@ -92,7 +92,7 @@ class FitContext:
     def stacking_of(self, b: int) -> Stacking:
         """Return the stacking weights of the folds of a batch, each without its held-out rows."""
         start = self.starts[b]
-        return self.without.take(slice(start, start + len(self.batches[b])))
+        return take_folds(self.without, slice(start, start + len(self.batches[b])))
 
     def each(self, job: Callable[[int], Any]) -> list[Any]:
         """Return the results of a function for every batch of folds, in order."""

@@ -51,7 +51,7 @@ from baldur.inference.dense_members import (
 )
 from baldur.inference.design import ColumnDesign
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood
+from baldur.model.likelihood import Likelihood, take_folds
 from baldur.model.posterior import weighted_gram
 
 MIN_RHO = 1e-10
@@ -153,10 +153,6 @@ class SpikeSlab:
     pi: Array  # (F, M); share of included features, per view
     slab: Array  # (F, C, M); variance of the weights of included features
 
-    def take(self, at: IntArray) -> SpikeSlab:
-        """Return what was learned in some folds."""
-        return SpikeSlab(self.rho[at], self.pi[at], self.slab[at])
-
 
 @dataclass
 class _State:
@@ -170,15 +166,6 @@ class _State:
     second: Array
     length: Array
     step: Array
-
-    def take(self, at: IntArray) -> _State:
-        return _State(
-            self.design.take(at),
-            self.squares[at],
-            self.grams[at],
-            self.learned.take(at),
-            *(part[at] for part in (self.s, self.second, self.length, self.step)),
-        )
 
 
 def fit_spike_slab(
@@ -283,8 +270,8 @@ def fit_spike_slab(
         folds = folds[keep]
         if not len(keep):
             break
-        q, state = q.take(keep), state.take(keep)
-        chosen, used, shared, part = chosen[keep], used[keep], shared[keep], part.take(keep)
+        q, state, part = take_folds(q, keep), take_folds(state, keep), take_folds(part, keep)
+        chosen, used, shared = chosen[keep], used[keep], shared[keep]
     if len(folds):
         _store(whole, final_s, final, folds, q, state)
     # Not integrated over scales, as the other members are: these variances have seen the data

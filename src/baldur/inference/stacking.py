@@ -51,10 +51,6 @@ class Stacking:
     slope: Array  # (F,)
     slope_var: Array  # (F,); posterior variance of the ln slope
 
-    def take(self, at: IntArray | slice) -> Stacking:
-        """Return the stacking weights of some folds."""
-        return Stacking(self.shares[at], self.slope[at], self.slope_var[at])
-
     @property
     def member_weights(self) -> Array:
         """Weight of each member's linear predictor, slope times share, (F, K)."""

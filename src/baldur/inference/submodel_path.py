@@ -40,7 +40,7 @@ from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.path_search import Basis, search
 from baldur.inference.stacking import Stacking, mixture, pooled_weights
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Task, logistic_rates
+from baldur.model.likelihood import Task, logistic_rates, take_folds
 from baldur.model.posterior import FeaturePosterior, with_ones
 
 SIZES = (
@@ -103,7 +103,7 @@ def make_path(
             mean[j, folds], var[j, folds] = q.moments()
         s, columns = q.s, None
         if isinstance(q.design, GramDesign):
-            s = designs.candidates.take(folds).spread(s)
+            s = take_folds(designs.candidates, folds).spread(s)
         elif point.columns is not None:
             columns = point.columns[at]
             s = over_candidates(s, columns, X.shape[2])

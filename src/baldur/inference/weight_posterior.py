@@ -15,8 +15,8 @@ import numpy as np
 
 from baldur.core.types import Array, IntArray
 from baldur.inference.design import Design
-from baldur.model.likelihood import Likelihood, LogisticLikelihood, Sites
-from baldur.model.posterior import precision, put, take
+from baldur.model.likelihood import Likelihood, LogisticLikelihood, Sites, take_folds
+from baldur.model.posterior import precision, put_folds
 
 HALVINGS = 8
 """Halvings of a step that lowers the bound, before it is given up."""
@@ -56,20 +56,6 @@ class WeightPosterior:
         _, sites = likelihood.evaluate(mean, np.ones(shape), noise)
         return cls(design, likelihood, s, sites, noise, absent)
 
-    def take(self, at: IntArray) -> WeightPosterior:
-        """Return q(w) of some folds."""
-        return WeightPosterior(
-            None if self.design is None else self.design.take(at),
-            self.likelihood.take(at),
-            self.s[at],
-            self.sites.take(at),
-            None if self.noise is None else self.noise.take(at),
-            None if self.absent is None else self.absent[at],
-            self.extra if np.ndim(self.extra) == 0 else self.extra[at],
-            None if self.kernel is None else self.kernel[at],
-            None if self.solution is None else take(self.solution, at),
-        )
-
     def stored(self) -> WeightPosterior:
         """Return q(w) without its design and large matrices, which can be computed again."""
         return replace(self, design=None, kernel=None, solution=None)
@@ -77,7 +63,7 @@ class WeightPosterior:
     def put(self, at: IntArray, part: WeightPosterior) -> None:
         """Replace sites, noise and solution of some folds."""
         self.put_sites(at, part)
-        self.solution = put(self.solution, at, part.solution)
+        self.solution = put_folds(self.solution, at, part.solution)
 
     def put_sites(self, at: IntArray, part: WeightPosterior) -> None:
         """Replace sites, noise and the variance of missing views of some folds."""
@@ -264,8 +250,8 @@ class WeightPosterior:
             if not going.any():
                 return final
             keep = np.flatnonzero(going)
-            now, folds = now.take(keep), folds[keep]
-            value, before, target = value[keep], gained[keep], target.take(keep)
+            now, folds = take_folds(now, keep), folds[keep]
+            value, before, target = value[keep], gained[keep], take_folds(target, keep)
         if now is not self:
             self.put(folds, now)
         return final
@@ -287,8 +273,8 @@ class WeightPosterior:
         fell = self._fell(after, value)
         if fell.any():
             at = np.flatnonzero(fell.any(axis=1))
-            part = self.take(at)
-            part._halve(old.take(at), value[at], target.take(at), fell[at])
+            part = take_folds(self, at)
+            part._halve(take_folds(old, at), value[at], take_folds(target, at), fell[at])
             self.put(at, part)
             after, best = self.evaluate()
         return after, best

@@ -15,8 +15,8 @@ known outcomes, from mean and variance of the linear predictor, with rows before
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Self
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln, ndtr, ndtri
@@ -99,15 +99,31 @@ MIN_PRECISION = 1e-10
 """Floor of a site precision: a row the model is certain about keeps a defined covariance."""
 
 
+Folds = TypeVar("Folds")
+
+
+def take_folds(values: Folds, at: IntArray | slice) -> Folds:
+    """Return the part of some folds: of an array, or of every array in a dataclass or a tuple.
+
+    Where all folds are taken in order, arrays are not copied.
+    """
+    whole: Any = values
+    if isinstance(whole, np.ndarray):
+        if isinstance(at, slice) or not np.array_equal(at, np.arange(len(whole))):
+            whole = whole[at]
+    elif isinstance(whole, tuple):
+        whole = type(whole)(*(take_folds(part, at) for part in whole))
+    elif is_dataclass(whole):
+        parts = {f.name: take_folds(getattr(whole, f.name), at) for f in fields(whole)}
+        whole = replace(cast(Any, whole), **parts)
+    return whole
+
+
 class Sites(NamedTuple):
     """Gaussian factors that stand for the likelihood: precision h and linear term j, (F, C, n)."""
 
     h: Array
     j: Array
-
-    def take(self, at: IntArray) -> Sites:
-        """Return the sites of some folds."""
-        return Sites(self.h[at], self.j[at])
 
     def towards(self, target: Sites, length: Array) -> Sites:
         """Return sites part of the way to their target; `length` is (F, C) or (F, 1)."""
@@ -138,10 +154,6 @@ class Precision:
         prior = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * self.mean_log - b0 * self.mean
         entropy = self.shape - np.log(self.rate) + gammaln(self.shape)
         return np.asarray(prior + entropy + (1.0 - self.shape) * digamma(self.shape))
-
-    def take(self, at: IntArray) -> Precision:
-        """Return the precisions of some folds."""
-        return Precision(self.shape[at], self.rate[at])
 
     def put(self, at: IntArray, part: Precision) -> Precision:
         """Return the precisions with those of some folds replaced."""
@@ -193,10 +205,6 @@ class Likelihood:
     def base_logit(self) -> Array:
         """Return the linear predictor of a model without features, (F, C)."""
         return np.asarray((self.weight * self.T).sum(axis=-1) / self.weight.sum(axis=-1))
-
-    def take(self, at: IntArray) -> Self:
-        """Return the likelihood of some folds."""
-        return replace(self, T=self.T[at], weight=self.weight[at])
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -47,8 +47,6 @@ SINGLE_FROM, MOST_SINGLE = 1 << 25, 1e6
 far below what posteriors are known to; with fewer, the conversion takes as long as it saves. And
 the trace of s^1/2 X^T R X s^1/2 above which it is not, as rounding could then reach the part of A
 that the prior alone determines."""
-
-Posterior = TypeVar("Posterior", "SamplePosterior", "FeaturePosterior")
 
 
 @dataclass(frozen=True)
@@ -143,16 +141,7 @@ class FeaturePosterior:
         return empty.with_linear(sites.h, sites.j, mean)
 
 
-def take(posterior: Posterior, at: IntArray) -> Posterior:
-    """Return the posteriors of some folds."""
-    stored: dict[str, Any] = {}
-    for f in fields(posterior):
-        whole = getattr(posterior, f.name)
-        stored[f.name] = None if whole is None else whole[at]
-    return replace(posterior, **stored)
-
-
-def put(posterior: Any, at: IntArray, part: Any) -> Any:
+def put_folds(posterior: Any, at: IntArray, part: Any) -> Any:
     """Return the posteriors with those of some folds replaced."""
     stored = {}
     for f in fields(posterior):
