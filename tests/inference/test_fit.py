@@ -217,7 +217,7 @@ def scored(task, sizes=(4, 8)):
     fit.stacking = fit.without = Stacking(equal, np.array([1.4]), np.array([0.04]))
     by_views = fit.score_views()
     assert fit.view_counts == [1, 2]
-    assert fit.score_base_rate().losses.shape == (1, 42)
+    assert fit.score_base_rate().losses.shape == (42,)
     return problem, fit, by_views
 
 
@@ -230,15 +230,15 @@ def losses_of(predictor, problem):
 @pytest.mark.parametrize("task", ["binary", "multilabel", "regression"])
 def test_the_selected_submodel_predicts_as_it_was_scored(task):
     problem, fit, by_views = scored(task)
-    path, _, sizes, steps = score_path(fit, 2, by_views[1:])
+    path, _, sizes, scores = score_path(fit, 2, by_views[1])
     has = fit.data.absent.sum(axis=1) == 0
     for at, size in enumerate(sizes.columns):
-        predictor, columns = submodel_predictor(fit, path, size, steps[at : at + 1])
-        first = np.sort(path.basis.order[0, :size])
+        predictor, columns = submodel_predictor(fit, path, size, scores[at])
+        first = np.sort(path.order[0, :size])
         np.testing.assert_array_equal(np.concatenate([columns[0], 4 + columns[1]]), first)
         assert isinstance(predictor.blocks[0], WeightGaussian)
         got = losses_of(predictor, problem)
-        np.testing.assert_allclose(got[has], steps.losses[at][has], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(got[has], scores[at].losses[has], rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("sizes", [(4, 8), (4, 60)], ids=["columns", "Grams"])
@@ -246,14 +246,14 @@ def test_the_selected_submodel_predicts_as_it_was_scored(task):
 def test_whole_views_predict_as_they_were_scored(sizes, task):
     problem, fit, by_views = scored(task, sizes)
     for at, mask in enumerate(([[True, False]], [[True, True]])):
-        predictor = whole_view_predictor(fit, np.array(mask), by_views[at : at + 1])
-        got, want = losses_of(predictor, problem), by_views.losses[at]
+        predictor = whole_view_predictor(fit, np.array(mask), by_views[at])
+        got, want = losses_of(predictor, problem), by_views[at].losses
         np.testing.assert_allclose(got, want, rtol=1e-7)
         kinds = {type(block) for block in predictor.blocks}
         assert kinds == ({WeightGaussian} if sizes == (4, 8) else {KernelGaussian})
         coef, std, _ = predictor.coefficients()
         assert [w.any() for w in coef] == [sd.any() for sd in std] == mask[0]
-    np.testing.assert_allclose(by_views.left_out[-1], 0.0, atol=1e-12)
+    np.testing.assert_allclose(by_views[-1].left_out, 0.0, atol=1e-12)
 
 
 # -- the same answer ----------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from baldur.inference.selection import (
     CONFIDENT,
     NEAR,
     RESAMPLES,
-    Scores,
     credible_sets,
     in_errors,
     mean_losses,
@@ -248,17 +247,17 @@ def test_what_a_submodel_leaves_out_is_how_far_it_is_and_how_much_less_it_varies
         own, theirs = share @ var[v, :, c], share @ whole_var[:, c]
         stretch = 1.0 if task == "regression" else min(slope**2, max(theirs / own, 1.0))
         apart = share @ (mean[v] - whole_mean)[:, c] ** 2
-        assert found.stretch[v, c] == pytest.approx(stretch)
+        assert found[v].stretch[c] == pytest.approx(stretch)
         left = max(apart + theirs - stretch * own, 0.0)
-        assert found.left_out[v, c] == pytest.approx(left, abs=1e-12)
+        assert found[v].left_out[c] == pytest.approx(left, abs=1e-12)
     for v in range(3):
-        small = integrate_left_out(mean[v], found.stretch[v] * var[v], found.left_out[v], task)
+        small = integrate_left_out(mean[v], found[v].stretch * var[v], found[v].left_out, task)
         want = mean_losses(*small, row, T, task)
-        np.testing.assert_allclose(found.losses[v], want, rtol=1e-10)
+        np.testing.assert_allclose(found[v].losses, want, rtol=1e-10)
     if slope >= 1.0:  # the ensemble leaves nothing out of itself
-        np.testing.assert_allclose(found.left_out[2], 0.0, atol=1e-12)
+        np.testing.assert_allclose(found[2].left_out, 0.0, atol=1e-12)
         want = mean_losses(whole_mean, whole_var, row, T, task)
-        np.testing.assert_allclose(found.losses[2], want, rtol=1e-10)
+        np.testing.assert_allclose(found[2].losses, want, rtol=1e-10)
 
 
 def test_losses_are_means_over_the_folds_that_held_a_row_out():
@@ -272,14 +271,6 @@ def test_losses_are_means_over_the_folds_that_held_a_row_out():
     order = np.random.default_rng(1).permutation(len(row))
     again = mean_losses(mean[:, order], var[:, order], row[order], T, "binary")
     np.testing.assert_allclose(again, found, rtol=1e-12)
-
-
-def test_scores_are_cut_and_joined():
-    rng = np.random.default_rng(0)
-    scores = Scores(*(rng.random(shape) for shape in ((4, 2), (4, 2), (4, 9), 4, 4)))
-    joined = scores[:1].followed_by(scores[1:])
-    for name in ("stretch", "left_out", "losses"):
-        np.testing.assert_array_equal(getattr(joined, name), getattr(scores, name))
 
 
 # -- credible sets: two copies of a feature share a set, strong features have one of their own ----

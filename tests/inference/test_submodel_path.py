@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from baldur.inference import path_search
 from baldur.inference.ensemble import MEMBERS, fit_ensemble, over_candidates, view_moments
-from baldur.inference.path_search import COLLINEAR, correlation_noise, search
+from baldur.inference.path_search import COLLINEAR, correlation_noise, search, whole_groups
 from baldur.inference.stacking import Stacking, mixture
 from baldur.inference.submodel_path import (
     make_path,
-    path_moments,
-    submodel_signal,
     view_signals,
 )
 from baldur.model.likelihood import logistic_rates, take_folds
@@ -181,11 +179,11 @@ def test_weights_of_every_size_are_the_literal_projection(shrunk, task, form, a)
     data, batch, ensemble = fitted(task, form)
     given = stacking()
     path = make_path(ensemble, given, 2, 6, task)
-    assert path.basis.length.tolist() == [6, 6, 6]
+    assert path.length.tolist() == [6, 6, 6]
     for f in range(3):
         for k in (0, 1, 3, 6):
-            S = path.basis.order[f, :k]
-            mean, cov = path.weights_of(f, k)
+            S = path.order[f, :k]
+            mean, cov = path.weights(f, k)
             want = literal_weights(data, batch, ensemble, given, f, task, a, S)
             np.testing.assert_allclose(mean, want[0], rtol=1e-6, atol=1e-7)
             np.testing.assert_allclose(cov, want[1], rtol=1e-6, atol=1e-7)
@@ -200,7 +198,7 @@ def test_the_search_is_the_literal_greedy_one(shrunk, task, a):
     for f in range(3):
         train, H, eta, w, _ = literal_fold(data, batch, ensemble, f, task)
         want = literal_order(data.columns[train], H, eta, w, a, 5)
-        assert path.basis.order[f].tolist() == want
+        assert path.order[f].tolist() == want
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -210,19 +208,19 @@ def test_folds_of_a_batch_have_the_paths_of_folds_alone(task, form):
     data, _, ensemble = fitted(task, form, absent=True)
     given = stacking()
     whole = make_path(ensemble, given, 2, 8, task)
-    mean, var = path_moments(ensemble.batch, whole, [1, 3, 8])
+    mean, var = whole.moments_of_sizes([1, 3, 8])
     candidates = np.arange(data.columns.shape[1])
     for f, fold in enumerate(unequal_folds(N)):
         one = type(ensemble.batch).of(data, [fold], [candidates])
         alone = fit_ensemble(one, members=MEMBERS[:5])
         path = make_path(alone, take_folds(given, slice(f, f + 1)), 2, 8, task)
-        np.testing.assert_array_equal(path.basis.order[0], whole.basis.order[f])
-        np.testing.assert_array_equal(path.basis.ends[0], whole.basis.ends[f])
+        np.testing.assert_array_equal(path.order[0], whole.order[f])
+        np.testing.assert_array_equal(path.ends[0], whole.ends[f])
         for size in (1, 4, 8):
-            for got, want in zip(whole.weights_of(f, size), path.weights_of(0, size), strict=True):
+            for got, want in zip(whole.weights(f, size), path.weights(0, size), strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
         p = len(fold[1])
-        for got, want in zip((mean, var), path_moments(alone.batch, path, [1, 3, 8]), strict=True):
+        for got, want in zip((mean, var), path.moments_of_sizes([1, 3, 8]), strict=True):
             np.testing.assert_allclose(got[:, f, :, :p], want[:, 0], rtol=1e-6, atol=1e-7)
 
 
@@ -233,14 +231,14 @@ def test_moments_of_the_path_are_literal(task, form):
     data, batch, ensemble = fitted(task, form, absent=True)
     path = make_path(ensemble, stacking(), 2, 12, task)
     sizes = [1, 3, 12, 100]
-    means, variances = path_moments(ensemble.batch, path, sizes)
+    means, variances = path.moments_of_sizes(sizes)
     np.testing.assert_allclose(means[3], means[2], rtol=1e-12)  # no further than its end
     for f, (train, held) in enumerate(unequal_folds(N)):
         p = len(held)
         for i, size in enumerate(sizes[:3]):
-            k = min(size, int(path.basis.length[f]))
-            S = path.basis.order[f, :k]
-            w, cov = path.weights_of(f, k)
+            k = min(size, int(path.length[f]))
+            S = path.order[f, :k]
+            w, cov = path.weights(f, k)
             X1 = np.hstack([np.ones((p, 1)), data.columns[np.ix_(held, S)]])
             var = np.stack([np.einsum("nd,de,ne->n", X1, each, X1) for each in cov])
             lacking = np.zeros((2, len(w)))
@@ -255,7 +253,7 @@ def test_moments_of_the_path_are_literal(task, form):
             var = np.maximum(var, 1e-12) + (data.absent[held] @ lacking).T + path.noise[f][:, None]
             np.testing.assert_allclose(means[i, f, :, :p], w @ X1.T, rtol=1e-6, atol=1e-9)
             np.testing.assert_allclose(variances[i, f, :, :p], var, rtol=1e-6)
-            signal, spread = submodel_signal(ensemble.batch, path, f, k)
+            signal, spread = path.signal(f, k)
             np.testing.assert_allclose(spread, lacking, rtol=1e-8)
             assert (signal <= spread + 1e-12).all()
     assert batch.held_counted.sum() == sum(len(held) for _, held in unequal_folds(N))
@@ -266,8 +264,8 @@ def test_all_features_of_the_path_are_the_ensemble(task):
     """Where every candidate is on the path and every feature is a candidate, nothing is left."""
     _data, batch, ensemble = fitted(task)
     path = make_path(ensemble, stacking(), 2, 12, task)
-    assert path.basis.length.tolist() == [12] * 3
-    mean, var = path_moments(ensemble.batch, path, [12])
+    assert path.length.tolist() == [12] * 3
+    mean, var = path.moments_of_sizes([12])
     want, want_var = view_moments(ensemble, stacking(), [2])
     real = np.broadcast_to(batch.held_counted[:, None] > 0, mean[0].shape)
     np.testing.assert_allclose(mean[0][real], want[0][real], rtol=1e-6, atol=1e-7)
@@ -280,8 +278,8 @@ def test_the_path_of_one_view_uses_its_columns_alone():
     path = make_path(ensemble, stacking(), 1, 12, "binary")
     order = ensemble.view_order()
     for f in range(3):
-        k = int(path.basis.length[f])
-        assert (data.owner[path.basis.order[f, :k]] == order[f, 0]).all()
+        k = int(path.length[f])
+        assert (data.owner[path.order[f, :k]] == order[f, 0]).all()
 
 
 def test_the_order_of_the_path_does_not_depend_on_the_stacking_weights():
@@ -289,13 +287,13 @@ def test_the_order_of_the_path_does_not_depend_on_the_stacking_weights():
     same = make_path(ensemble, stacking(), 2, 12, "binary")
     for shares, slope in (([0.6, 0.1, 0.1, 0.1, 0.1], 0.3), ([0.1, 0.1, 0.1, 0.1, 0.6], 3.0)):
         path = make_path(ensemble, stacking(3, slope, 0.1, shares), 2, 12, "binary")
-        np.testing.assert_array_equal(path.basis.order, same.basis.order)
+        np.testing.assert_array_equal(path.order, same.order)
 
 
 def test_a_stack_that_is_nearly_the_base_rate_predicts_the_base_rate():
     _data, _, ensemble = fitted()
     path = make_path(ensemble, stacking(3, 1e-4, 0.0), 2, 12, "binary")
-    mean, _ = path_moments(ensemble.batch, path, [1, 2])
+    mean, _ = path.moments_of_sizes([1, 2])
     base = np.broadcast_to(ensemble.base_logit[..., None], mean.shape)
     np.testing.assert_allclose(mean, base, atol=5e-3)
 
@@ -343,12 +341,12 @@ def test_several_folds_are_searched_as_one_by_one(setting, monkeypatch):
     for memory in (1 << 23, 1):
         monkeypatch.setattr(path_search, "SEARCH_BYTES", memory)
         basis = search(*three, allowed=allowed, count=count)
-        assert basis.length.tolist()[:2] == [8, 5]
+        assert [int(ends[-1]) for ends in basis.ends[:2]] == [8, 5]
         for f in range(3):
             n = int(count[f])
             one = searched(many[f, :n], weight[f, :, :n], eta[:, :n], w, 8, allowed=allowed[f])
-            k = int(one.length[0])
-            assert basis.length[f] == k
+            k = int(one.ends[0][-1])
+            assert basis.ends[f][-1] == k
             np.testing.assert_array_equal(basis.order[f, :k], one.order[0])
             got = basis.R_inverse[f, :, : k + 1, : k + 1]
             np.testing.assert_allclose(got, one.R_inverse[0], rtol=1e-8, atol=1e-10)
@@ -386,7 +384,7 @@ def test_a_column_that_says_what_others_say_is_left_out(setting, shrunk):
     double = np.hstack([X, X[:, [0]] + 1e-6 * X[:, [1]], np.zeros((60, 1))])
     basis = searched(double, H, eta, np.hstack([w, np.zeros((1, 2))]), 14)
     order = basis.order[0]
-    assert len(order) == basis.length[0] == 12
+    assert len(order) == basis.ends[0][-1] == 12
     assert 13 not in order
     assert len({0, 12} & set(order.tolist())) == 1
     assert np.isfinite(basis.R_inverse).all()
@@ -399,7 +397,7 @@ def test_fewer_features_than_rows_can_tell(shrunk):
     X = rng.standard_normal((10, 45))
     w = rng.standard_normal((1, 45))
     basis = searched(X, np.ones((1, 10)), w @ X.T, w, 40)
-    assert basis.length[0] <= 8
+    assert basis.ends[0][-1] <= 8
 
 
 @pytest.mark.filterwarnings("error")
@@ -407,10 +405,10 @@ def test_only_allowed_columns_are_chosen(setting):
     allowed = np.ones(12)
     allowed[[0, 3]] = 0.0
     basis = searched(*setting, 12, allowed=allowed)
-    assert basis.length[0] == 10
+    assert basis.ends[0][-1] == 10
     assert not {0, 3} & set(basis.order[0].tolist())
     none = searched(*setting, 12, allowed=np.zeros(12))
-    assert none.length[0] == 0
+    assert not len(none.ends[0])
 
 
 def test_among_many_columns_the_most_promising_are_searched(setting, monkeypatch):
@@ -420,7 +418,7 @@ def test_among_many_columns_the_most_promising_are_searched(setting, monkeypatch
     monkeypatch.setattr(path_search, "SEARCHED", 3)
     few = searched(X, H, eta, w, 12)
     np.testing.assert_array_equal(few.order[0, :2], full.order[0, :2])
-    assert few.length[0] <= 6
+    assert few.ends[0][-1] <= 6
     together = searched(X, H, eta, w, 12, GROUPS)  # groups are searched whole
     assert {0, 2, 4, 5, 6} <= set(together.order[0].tolist())
 
@@ -434,7 +432,7 @@ def test_columns_of_a_group_enter_one_after_the_other(setting):
     assert set(order[:3]) == {0, 2, 4}
     assert set(order[3:5]) == {5, 6}
     assert basis.ends[0].tolist() == [3, 5, 6, 7]
-    assert [basis.whole_groups(0, size) for size in (1, 3, 4, 6, 9)] == [3, 3, 5, 6, 7]
+    assert [whole_groups(basis.ends[0], size) for size in (1, 3, 4, 6, 9)] == [3, 3, 5, 6, 7]
 
 
 def test_a_group_that_is_begun_is_completed(setting):
@@ -465,12 +463,12 @@ def test_groups_of_several_folds_are_kept_whole():
     ensemble = replace(ensemble, batch=replace(ensemble.batch, data=data))
     path = make_path(ensemble, stacking(), 2, 5, "binary")
     for f in range(3):
-        ends = path.basis.ends[f]
+        ends = path.ends[f]
         assert (ends % 2 == 0).all()
         for end in ends:
-            numbers = data.groups[path.basis.order[f, :end]]
+            numbers = data.groups[path.order[f, :end]]
             assert (np.bincount(numbers)[np.unique(numbers)] == 2).all()
-    mean, _ = path_moments(ensemble.batch, path, [1, 2, 3])
+    mean, _ = path.moments_of_sizes([1, 2, 3])
     np.testing.assert_array_equal(mean[0], mean[1])
     assert np.abs(mean[2] - mean[1]).max() > 0
 

@@ -33,7 +33,7 @@ from baldur.inference.inner_folds import Fold, Problem, candidates, gather_data
 from baldur.inference.predictor import Predictor, principal_directions, rank_moments
 from baldur.inference.selection import (
     CredibleSet,
-    Scores,
+    Score,
     credible_sets,
     in_errors,
     mean_losses,
@@ -44,7 +44,6 @@ from baldur.inference.submodel_path import (
     SubmodelPath,
     entering_columns,
     entering_views,
-    path_moments,
 )
 from baldur.inference.submodels import (
     PathSizes,
@@ -133,14 +132,14 @@ def _project_and_select(
 ) -> FitResult:
     """Take the steps 2 to 5 of a fit, from its ensembles; see the top of this file."""
     base, by_views = fit.score_base_rate(), fit.score_views()
-    gained, error = paired_gap(base.losses[0], fit.losses, fit.weight)
+    gained, error = paired_gap(base.losses, fit.losses, fit.weight)
     fit.allowed = margin * max(gained, 0.0)
 
     place = len(fit.view_counts) - 1
     # No view is left out where features are always in, or enter in the order of their costs.
     if not fit.data.always.any() and fit.data.costs is None:
-        place = fit.select(by_views.losses)
-    n_views, whole = fit.view_counts[place], by_views[place : place + 1]
+        place = fit.select(by_views)
+    n_views, whole = fit.view_counts[place], by_views[place]
     views = fit.first_views(n_views)
     factor_path: list[dict[str, Any]] = []
     if n_factors is not None:
@@ -169,7 +168,7 @@ def _project_and_select(
         table.append(record)
     else:
         # The base rate has no columns, and where all are used there is no selected feature.
-        chosen, columns = submodels[place], path.basis.order[0, : [0, *sizes.columns, 0][place]]
+        chosen, columns = submodels[place], path.order[0, : [0, *sizes.columns, 0][place]]
     for row, record in enumerate(table):
         record["selected"] = row == chosen.row
 
@@ -199,8 +198,8 @@ def _project_and_select(
 
 
 def score_path(
-    fit: FitContext, n_views: int, whole: Scores
-) -> tuple[SubmodelPath, list[SubmodelPath], PathSizes, Scores]:
+    fit: FitContext, n_views: int, whole: Score
+) -> tuple[SubmodelPath, list[SubmodelPath], PathSizes, list[Score]]:
     """Return the submodel path of the first views, its sizes, and their scores.
 
     The path on all rows comes first, then those of the batches of folds. Scores of all features
@@ -210,14 +209,15 @@ def score_path(
     sizes = path_sizes(fit, path, fit.first_views(n_views))
     folds = fit.fold_paths(n_views, max(sizes.scored, default=1))
     if not sizes.scored:
-        return path, folds, sizes, whole
-    moments = fit.each(lambda b: path_moments(fit.batches[b], folds[b], sizes.scored))
-    scores = fit.score(moments).followed_by(whole)
+        return path, folds, sizes, [whole]
+    scores = fit.score(fit.each(lambda b: folds[b].moments_of_sizes(sizes.scored)))
     fit.tell("submodels with fewer features are scored", 0.99)
-    return path, folds, sizes, scores
+    return path, folds, sizes, [*scores, whole]
 
 
-def _select_size(fit: FitContext, sizes: PathSizes, scores: Scores, n_features: int | None) -> int:
+def _select_size(
+    fit: FitContext, sizes: PathSizes, scores: Sequence[Score], n_features: int | None
+) -> int:
     """Return the place of the selected submodel: the base rate, the sizes, then the whole views.
 
     A number of features selects the largest submodel that has no more. Without one, held-out losses
@@ -225,7 +225,7 @@ def _select_size(fit: FitContext, sizes: PathSizes, scores: Scores, n_features: 
     """
     if n_features is None:
         places = [*sizes.automatic, len(sizes.columns)]
-        return 1 + places[fit.select(scores.losses[places])]
+        return 1 + places[fit.select([scores[place] for place in places])]
     counts = [0, *sizes.n_features]
     return largest_within(counts if sizes.complete else [*counts, sizes.total], n_features)
 
@@ -249,23 +249,23 @@ def _select_per_view(
 
 def _path_table(
     fit: FitContext,
-    base: Scores,
-    by_views: Scores,
+    base: Score,
+    by_views: Sequence[Score],
     views: Mask,
     path: SubmodelPath,
     sizes: PathSizes,
-    scores: Scores,
+    scores: Sequence[Score],
 ) -> list[dict[str, Any]]:
     """Return the records of the base rate, of fewer views, of the sizes, and of whole views."""
     widths = np.array(fit.problem.widths)
     counts, order = fit.view_counts, fit.full.view_order()[0]
     by_count = [int(widths[order[:count]].sum()) for count in counts]
     by_size = [sizes.columns[place] for place in sizes.shown]
-    enters = [*entering_columns(path.basis.order[0], by_size, fit.index), None]
+    enters = [*entering_columns(path.order[0], by_size, fit.index), None]
     by_size.append(int(widths[views].sum()))
-    listed = scores[[*sizes.shown, len(sizes.columns)]]
+    listed = [scores[place] for place in [*sizes.shown, len(sizes.columns)]]
     return [
-        *fit.records("nothing", [0], [0], base, [[]]),
+        *fit.records("nothing", [0], [0], [base], [[]]),
         *fit.records("views", counts, by_count, by_views, entering_views(order, counts)),
         *fit.records("features", [int(views.sum())] * len(by_size), by_size, listed, enters),
     ]

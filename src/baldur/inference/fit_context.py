@@ -25,7 +25,7 @@ from baldur.inference.inner_folds import EnsembleData, Fold, FoldBatch, Problem,
 from baldur.inference.selection import (
     CONFIDENT,
     INTERVAL,
-    Scores,
+    Score,
     accuracy_interval,
     mean_losses,
     paired_gap,
@@ -147,16 +147,16 @@ class FitContext:
 
     # -- scores on held-out rows -----------------------------------------------------------
 
-    def score_base_rate(self) -> Scores:
-        """Return the scores of the base rate of every fold."""
+    def score_base_rate(self) -> Score:
+        """Return the score of the base rate of every fold."""
         mean, var = self._base_moments()
         losses = mean_losses(mean, var + 1e-12, self.row, self.T, self.task)
-        nothing = np.zeros((1, self.T.shape[1]))
+        nothing = np.zeros(self.T.shape[1])
         # One value for all rows orders none of them and explains no variance.
-        known = np.array([0.0 if self.task == "regression" else 0.5])
-        return Scores(nothing + 1.0, nothing, losses[None], known, np.zeros(1))
+        accuracy = 0.0 if self.task == "regression" else 0.5
+        return Score(nothing + 1.0, nothing, losses, accuracy, 0.0)
 
-    def score_views(self) -> Scores:
+    def score_views(self) -> list[Score]:
         """Return the scores of the ensemble on its first views, for every number of views."""
         found = self.each(
             lambda b: view_moments(self.ensembles[b], self.stacking_of(b), self.view_counts)
@@ -165,15 +165,13 @@ class FitContext:
         mean, var = self.gather([(m[None], v[None]) for m, v in self.held_whole])
         self.whole = mean[0], var[0]
         scores = self.score(found)
-        self.losses = scores.losses[-1]
+        self.losses = scores[-1].losses
         self.tell("submodels with fewer views are scored", 0.85)
         return scores
 
-    def select(self, losses: Array) -> int:
-        """Return the place of the smallest submodel that is about as good as the best.
-
-        Shapes: losses (K, N).
-        """
+    def select(self, scores: Sequence[Score]) -> int:
+        """Return the place of the smallest submodel that is about as good as the best."""
+        losses = np.stack([score.losses for score in scores])
         return select_smallest(losses, self.losses, self.allowed, self.weight)[0]
 
     def records(
@@ -181,19 +179,19 @@ class FitContext:
         kind: str,
         n_views: Sequence[int],
         n_features: Sequence[int],
-        scores: Scores,
+        scores: Sequence[Score],
         enters: Sequence[Entering],
     ) -> list[dict[str, Any]]:
         """Return the records of the submodels of one kind, from small to large."""
         records: list[dict[str, Any]] = []
-        largest = len(scores.losses) - 1
+        largest = len(scores) - 1
         name = "r2" if self.task == "regression" else "auc"
-        for place, loss in enumerate(scores.losses):
+        for place, score in enumerate(scores):
+            loss = score.losses
             more, error = paired_gap(loss, self.losses, self.weight)
             upper = more + CONFIDENT * error
             mean, spread = paired_gap(loss, np.zeros(len(loss)), self.weight)
-            accuracy = float(scores.accuracy[place])
-            low, high = accuracy_interval(accuracy, float(scores.accuracy_error[place]), self.task)
+            low, high = accuracy_interval(score.accuracy, score.accuracy_error, self.task)
             records.append(
                 {
                     "step": kind,
@@ -207,7 +205,7 @@ class FitContext:
                     "selected": False,
                     "loss_lower": mean - INTERVAL * spread,
                     "loss_upper": mean + INTERVAL * spread,
-                    name: accuracy,
+                    name: score.accuracy,
                     f"{name}_lower": low,
                     f"{name}_upper": high,
                     "enters": enters[place],
@@ -254,7 +252,7 @@ class FitContext:
         )
         return mean, var
 
-    def score(self, moments: Sequence[tuple[Array, Array]]) -> Scores:
+    def score(self, moments: Sequence[tuple[Array, Array]]) -> list[Score]:
         """Score V submodels by their held-out moments (V, F, C, p) in every batch."""
         return score_submodels(
             *self.gather(moments),

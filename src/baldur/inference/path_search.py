@@ -43,22 +43,25 @@ SEARCH_BYTES = 1 << 23
 """Working memory of one search over several folds: about a processor's cache."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Basis:
     """Features in the order of the path, with the metric they are projected in."""
 
     order: IntArray  # (F, K); columns, first to last; shorter paths repeat column 0
-    length: IntArray  # (F,); features of each path
-    R_inverse: Array  # (F, C, K + 1, K + 1); upper triangles
     ends: list[IntArray]  # rising numbers of features at which no group is cut
+    R_inverse: Array  # (F, C, K + 1, K + 1); upper triangles
     # For the projection: u = forms^T eta + e w_S, the intercept first
-    forms: Any = None  # (F, C, n, K + 1)
-    e: Any = None  # (F, C, K)
+    forms: Array  # (F, C, n, K + 1)
+    e: Array  # (F, C, K)
 
-    def whole_groups(self, fold: int, size: int) -> int:
-        """Return the smallest number of features from `size` on that does not divide a group."""
-        later = self.ends[fold][self.ends[fold] >= size]
-        return int(later[0]) if len(later) else int(self.length[fold])
+
+def whole_groups(ends: IntArray, size: int) -> int:
+    """Return the smallest number of features from `size` on that does not divide a group.
+
+    Shapes: ends (G,).
+    """
+    later = ends[ends >= size]
+    return int(later[0] if len(later) else ends[-1]) if len(ends) else 0
 
 
 def correlation_noise(X: Array, H: Array, real: Array) -> Array:
@@ -332,7 +335,7 @@ def _basis(
             centred = X[f][:, columns] - centre[f, c, columns]
             forms[f, c, :, 1 : k + 1] = (1.0 - a[f]) * H[f, c][:, None] * centred
     rising = [np.array(end, dtype=np.intp) for end in ends]
-    return Basis(order, length, R_inverse, rising, forms, e)
+    return Basis(order, rising, R_inverse, forms, e)
 
 
 WORTH = 0.01

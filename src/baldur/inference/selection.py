@@ -20,7 +20,7 @@ The credible set of j is the smallest set of candidates that holds the effect wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -105,24 +105,15 @@ def _gaps(gap: Array, shares: Array, drawn: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(np.maximum(spread, 0.0))
 
 
-@dataclass
-class Scores:
-    """How submodels compare with the ensemble, and their held-out losses."""
+@dataclass(frozen=True)
+class Score:
+    """How a submodel compares with the ensemble, and its held-out losses."""
 
-    stretch: Array  # (V, C); factor of the variance of their linear predictors
-    left_out: Array  # (V, C); variance of the ensemble's linear predictor that each leaves out
-    losses: Array  # (V, N); mean loss of each row over the folds that held it out
-    accuracy: Array  # (V,) held-out AUC, in regression R2, and its standard error
-    accuracy_error: Array
-
-    def __getitem__(self, places: slice | list[int]) -> Scores:
-        """Return the scores of some of the submodels."""
-        return Scores(*(part[places] for part in astuple(self)))
-
-    def followed_by(self, others: Scores) -> Scores:
-        """Return the scores of these submodels followed by those of others."""
-        pairs = zip(astuple(self), astuple(others), strict=True)
-        return Scores(*(np.concatenate(pair) for pair in pairs))
+    stretch: Array  # (C,); factor of the variance of its linear predictors
+    left_out: Array  # (C,); variance of the ensemble's linear predictor that it leaves out
+    losses: Array  # (N,); mean loss of each row over the folds that held it out
+    accuracy: float  # held-out AUC, in regression R2, and its standard error
+    accuracy_error: float
 
 
 def score_submodels(
@@ -136,7 +127,7 @@ def score_submodels(
     T: Array,
     weight: Array,
     task: Task,
-) -> Scores:
+) -> list[Score]:
     """Score submodels by their moments on held-out rows.
 
     The calibration slope has stretched their means, and stretches their standard deviations
@@ -157,7 +148,8 @@ def score_submodels(
     left_out = np.maximum((apart + theirs - stretch * own) / w.sum(), 0.0)
     mean, var = integrate_left_out(mean, stretch[:, None] * var, left_out[:, None], task)
     losses = mean_losses(mean, var, row, T, task)
-    return Scores(stretch, left_out, losses, *accuracies(mean, var, row, T, weight, task))
+    value, error = (part.tolist() for part in accuracies(mean, var, row, T, weight, task))
+    return [Score(*parts) for parts in zip(stretch, left_out, losses, value, error, strict=True)]
 
 
 def mean_losses(mean: Array, var: Array, row: IntArray, T: Array, task: Task) -> Array:

@@ -20,7 +20,7 @@ Shapes: F folds, C outputs, n training rows, L candidate columns, K features of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -37,7 +37,7 @@ from baldur.inference.ensemble import (
     restricted,
 )
 from baldur.inference.inner_folds import FoldBatch
-from baldur.inference.path_search import Basis, search
+from baldur.inference.path_search import Basis, search, whole_groups
 from baldur.inference.stacking import Stacking, mixture, pooled_weights
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import Task, logistic_rates, take_folds
@@ -50,22 +50,161 @@ SIZES = (
 about a fifth."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class SubmodelPath:
-    """The ensemble on some views, projected onto its first features."""
+    """The ensemble on some views, projected onto its first features, in the folds of a batch."""
 
-    basis: Basis  # its order counted among the candidates of each fold
+    batch: FoldBatch
+    order: IntArray  # (F, K); candidates, first to last; shorter paths repeat candidate 0
+    ends: list[IntArray]  # rising numbers of features at which no group is cut, of each fold
+    R_inverse: Array  # (F, C, K + 1, K + 1)
     mean: Array  # (F, C, K + 1); <z>
     cov: Array  # (F, C, K + 1, K + 1)
     noise: Array  # (F, C); variance of the noise
 
-    def weights_of(self, fold: int, size: int) -> tuple[Array, Array]:
+    @property
+    def length(self) -> IntArray:
+        """Number of features of each fold, (F,)."""
+        return np.array([ends[-1] if len(ends) else 0 for ends in self.ends], dtype=np.intp)
+
+    def columns(self, fold: int) -> tuple[IntArray, IntArray, IntArray, Mask]:
+        """Return columns of the data, their views and features, and which are always in, each (K,).
+
+        Levels of one category are one feature.
+        """
+        data = self.batch.data
+        columns = self.batch.candidates[fold][self.order[fold, : self.length[fold]]]
+        features = columns if data.groups is None else data.groups[columns]
+        return columns, data.owner[columns], features, data.always[columns]
+
+    def features_per_view(self, fold: int) -> IntArray:
+        """Return how many features of each view count, (M,)."""
+        _, owner, features, always = self.columns(fold)
+        first = np.unique(features[~always], return_index=True)[1]
+        return np.bincount(owner[~always][first], minlength=self.batch.data.n_views)
+
+    def payments(self, fold: int) -> tuple[Array, Array] | None:
+        """Return what is paid with each column for its view and its feature; None without costs."""
+        costs = self.batch.data.costs
+        return None if costs is None else costs.payments(*self.columns(fold)[:3])
+
+    def cost(self, fold: int) -> Array | None:
+        """Return the cost so far after each column of a fold, (K,); None without costs."""
+        paid = self.payments(fold)
+        return None if paid is None else np.asarray(np.cumsum(sum(paid)))
+
+    def weights(self, fold: int, size: int) -> tuple[Array, Array]:
         """Return mean (C, k + 1) and covariance of the weights on the first features."""
         k = size + 1
-        R = self.basis.R_inverse[fold, :, :k, :k]
+        R = self.R_inverse[fold, :, :k, :k]
         mean = np.matmul(R, self.mean[fold, :, :k, None])[..., 0]
         cov = np.matmul(np.matmul(R, self.cov[fold, :, :k, :k]), R.swapaxes(1, 2))
         return mean, cov
+
+    def signal(self, fold: int, size: int) -> tuple[Array, Array]:
+        """Return the mean square of each view's part with the first features, (M, C).
+
+        And its variance for a row in which the view is missing, with the uncertainty of the
+        weights.
+        """
+        data = self.batch.data
+        chosen = self.columns(fold)[0][:size]
+        rows = self.batch.rows[fold][self.batch.counted[fold] > 0]
+        w, cov = self.weights(fold, size)
+        absent = np.zeros((len(rows), data.n_views)) if data.absent is None else data.absent[rows]
+        X = data.columns[np.ix_(rows, chosen)]
+        return view_signals(X, data.owner[chosen], w[:, 1:], cov[:, 1:, 1:], absent)
+
+    def moments(self, at: IntArray) -> tuple[Array, Array]:
+        """Return held-out moments with the first features of every fold, (S, F, C, p).
+
+        `at` (S, F) are their numbers. The variance with k features is that with k - 1 plus
+        a_k (2 sum_{i<k} Z_ki a_i + Z_kk a_k). Noise is included.
+        """
+        batch = self.batch
+        cells = batch.candidate_cells(batch.held, batch.held_counted)
+        rows = with_ones(np.take_along_axis(cells, self.order[:, None, :], axis=2))
+        A = np.matmul(rows[:, None], self.R_inverse)  # (F, C, p, K + 1)
+        means = np.cumsum(A * self.mean[:, :, None, :], axis=-1)
+        low = 2.0 * np.tril(self.cov, -1)
+        np.einsum("...ii->...i", low)[...] += np.einsum("...ii->...i", self.cov)
+        spread = np.cumsum(A * np.matmul(A, low.swapaxes(2, 3)), axis=-1)
+        folds = np.arange(len(batch))
+        mean = np.stack([means[folds, :, :, k] for k in at])
+        var = np.maximum(np.stack([spread[folds, :, :, k] for k in at]), 1e-12)
+        absent = batch.held_absent()
+        if absent is not None:
+            for f in np.flatnonzero(absent.any(axis=(1, 2))):
+                for i, k in enumerate(at[:, f]):
+                    _, lacking = self.signal(int(f), int(k))
+                    var[i, f] += np.einsum("pm,mc->cp", absent[f], lacking)
+        return mean, var + self.noise[..., None]
+
+    def moments_of_sizes(self, sizes: Sequence[int]) -> tuple[Array, Array]:
+        """Return held-out moments with the first k features, for every k of `sizes`.
+
+        A group that k would cut is taken whole. Shapes: (S, F, C, p).
+        """
+        return self.moments(np.array([[whole_groups(e, k) for e in self.ends] for k in sizes]))
+
+    def first(self, limit: int) -> SubmodelPath:
+        """Return the path cut after so many columns; a category with more levels is kept whole."""
+        cut = [
+            ends[ends <= limit] if len(ends) and ends[0] <= limit else ends[:1]
+            for ends in self.ends
+        ]
+        k = max((int(ends[-1]) for ends in cut if len(ends)), default=0)
+        return replace(
+            self,
+            order=self.order[:, :k].copy(),
+            ends=cut,
+            R_inverse=self.R_inverse[:, :, : k + 1, : k + 1].copy(),
+            mean=self.mean[..., : k + 1].copy(),
+            cov=self.cov[..., : k + 1, : k + 1].copy(),
+        )
+
+    def first_of_views(self, most: IntArray) -> SubmodelPath:
+        """Return the path with the first features of each view, (M,), and those always in."""
+        places = [self._first_places(f, most) for f in range(len(self.ends))]
+        F, C = self.noise.shape
+        K = max(map(len, places))
+        order = np.zeros((F, K), dtype=np.intp)
+        R_inverse = np.zeros((F, C, K + 1, K + 1))
+        mean, cov = np.zeros((F, C, K + 1)), np.zeros((F, C, K + 1, K + 1))
+        for f, at in enumerate(places):
+            k, size = len(at), int(self.length[f])
+            order[f, :k] = self.order[f, at]
+            for c in range(C):
+                old = self.R_inverse[f, c, : size + 1, : size + 1]
+                R = linalg.solve_triangular(old[1:, 1:], np.eye(size))
+                centre = -old[0, 1:] @ R
+                # R_S: the triangle of the columns S of R.
+                triangle = np.linalg.qr(R[:, at], mode="r")
+                inverse = linalg.solve_triangular(triangle, np.eye(k))
+                R_inverse[f, c, 0, 0] = old[0, 0]
+                R_inverse[f, c, 0, 1 : k + 1] = -centre[at] @ inverse
+                R_inverse[f, c, 1 : k + 1, 1 : k + 1] = inverse
+                new = np.zeros((k + 1, size + 1))  # z_S = R_S^-T R_.S^T z
+                new[0, 0] = 1.0
+                new[1:, 1:] = inverse.T @ R[:, at].T
+                mean[f, c, : k + 1] = new @ self.mean[f, c, : size + 1]
+                cov[f, c, : k + 1, : k + 1] = new @ self.cov[f, c, : size + 1, : size + 1] @ new.T
+        ends = [np.array([len(at)], dtype=np.intp) for at in places]
+        return SubmodelPath(self.batch, order, ends, R_inverse, mean, cov, self.noise)
+
+    def _first_places(self, fold: int, most: IntArray) -> IntArray:
+        room = most.copy()
+        taken: set[int] = set()
+        places = []
+        _, *columns = self.columns(fold)
+        for place, (view, feature, always) in enumerate(zip(*columns, strict=True)):
+            if not always and feature not in taken:
+                if room[view] < 1:
+                    continue
+                room[view] -= 1
+                taken.add(int(feature))
+            places.append(place)
+        return np.array(places, dtype=np.intp)
 
 
 def make_path(
@@ -132,7 +271,7 @@ def make_path(
         costs=batch.costs(),
     )
     mean, cov = _project(basis, X, found, final, ensemble.base_logit, stacking)
-    return SubmodelPath(basis, mean, cov, noise)
+    return SubmodelPath(batch, basis.order, basis.ends, basis.R_inverse, mean, cov, noise)
 
 
 def _linear_forms(X1: Array, at: IntArray, forms: Array, e: Array) -> Array:
@@ -222,59 +361,6 @@ def _project(
     return mean, np.matmul(np.matmul(lower, cov), lower.swapaxes(2, 3))
 
 
-def path_moments(batch: FoldBatch, path: SubmodelPath, sizes: Sequence[int]) -> tuple[Array, Array]:
-    """Return held-out moments with the first k features, for every k of `sizes`, (S, F, C, p).
-
-    A group that k would cut is taken whole.
-    """
-    folds = range(len(batch))
-    at = np.array([[path.basis.whole_groups(f, size) for f in folds] for size in sizes])
-    return moments_at(batch, path, at)
-
-
-def moments_at(batch: FoldBatch, path: SubmodelPath, at: IntArray) -> tuple[Array, Array]:
-    """Return held-out moments with the first features of every fold, (S, F, C, p).
-
-    `at` (S, F) are their numbers. The variance with k features is that with k - 1 plus
-    a_k (2 sum_{i<k} Z_ki a_i + Z_kk a_k). Noise is included.
-    """
-    basis = path.basis
-    cells = batch.candidate_cells(batch.held, batch.held_counted)
-    rows = with_ones(np.take_along_axis(cells, basis.order[:, None, :], axis=2))
-    A = np.matmul(rows[:, None], basis.R_inverse)  # (F, C, p, K + 1)
-    means = np.cumsum(A * path.mean[:, :, None, :], axis=-1)
-    low = 2.0 * np.tril(path.cov, -1)
-    np.einsum("...ii->...i", low)[...] += np.einsum("...ii->...i", path.cov)
-    spread = np.cumsum(A * np.matmul(A, low.swapaxes(2, 3)), axis=-1)
-    F = len(batch)
-    mean = np.stack([means[np.arange(F), :, :, k] for k in at])
-    var = np.maximum(np.stack([spread[np.arange(F), :, :, k] for k in at]), 1e-12)
-    absent = batch.held_absent()
-    if absent is not None:
-        for f in np.flatnonzero(absent.any(axis=(1, 2))):
-            for i, k in enumerate(at[:, f]):
-                _, lacking = submodel_signal(batch, path, int(f), int(k))
-                var[i, f] += np.einsum("pm,mc->cp", absent[f], lacking)
-    return mean, var + path.noise[..., None]
-
-
-def submodel_signal(
-    batch: FoldBatch, path: SubmodelPath, fold: int, size: int
-) -> tuple[Array, Array]:
-    """Return the mean square of each view's part with the first features, (M, C).
-
-    And its variance for a row in which the view is missing, with the uncertainty of the weights.
-    """
-    data = batch.data
-    chosen = batch.candidates[fold][path.basis.order[fold, :size]]
-    real = batch.counted[fold] > 0
-    rows = batch.rows[fold][real]
-    w, cov = path.weights_of(fold, size)
-    absent = np.zeros((len(rows), data.n_views)) if data.absent is None else data.absent[rows]
-    X = data.columns[np.ix_(rows, chosen)]
-    return view_signals(X, data.owner[chosen], w[:, 1:], cov[:, 1:, 1:], absent)
-
-
 def view_signals(
     X: Array, owner: IntArray, w: Array, cov: Array, absent: Array
 ) -> tuple[Array, Array]:
@@ -313,95 +399,5 @@ def entering_columns(order: IntArray, sizes: Sequence[int], candidates: Index) -
     return [[(int(owner[c]), int(place[c])) for c in order[a:b]] for a, b in pairwise(edges)]
 
 
-PathColumns = tuple[IntArray, IntArray, IntArray, Mask]
-"""What `path_columns` returns."""
-
 STORED = 64
 """Columns of a path that are stored for submodels per view: a few megabytes for forty folds."""
-
-
-def first_columns(path: SubmodelPath, limit: int) -> SubmodelPath:
-    """Return the path cut after so many columns, without what only a projection needs."""
-    basis = path.basis
-    length = []
-    for f, ends in enumerate(basis.ends):
-        within = ends[ends <= limit]
-        # A category with more levels than that is kept whole.
-        length.append(int(within[-1]) if len(within) else basis.whole_groups(f, 1))
-    k = max(length, default=0)
-    cut = Basis(
-        basis.order[:, :k].copy(),
-        np.array(length, dtype=np.intp),
-        basis.R_inverse[:, :, : k + 1, : k + 1].copy(),
-        [ends[ends <= size] for ends, size in zip(basis.ends, length, strict=True)],
-    )
-    mean, cov = path.mean[..., : k + 1].copy(), path.cov[..., : k + 1, : k + 1].copy()
-    return SubmodelPath(cut, mean, cov, path.noise)
-
-
-def with_columns(path: SubmodelPath, places: Sequence[IntArray]) -> SubmodelPath:
-    """Return the path with some of its columns only."""
-    basis = path.basis
-    F, C = path.noise.shape
-    length = np.array([len(at) for at in places], dtype=np.intp)
-    K = int(length.max(initial=0))
-    order = np.zeros((F, K), dtype=np.intp)
-    R_inverse = np.zeros((F, C, K + 1, K + 1))
-    mean, cov = np.zeros((F, C, K + 1)), np.zeros((F, C, K + 1, K + 1))
-    for f, at in enumerate(places):
-        k, size = len(at), int(basis.length[f])
-        order[f, :k] = basis.order[f, at]
-        for c in range(C):
-            old = basis.R_inverse[f, c, : size + 1, : size + 1]
-            R = linalg.solve_triangular(old[1:, 1:], np.eye(size))
-            centre = -old[0, 1:] @ R
-            # R_S: the triangle of the columns S of R.
-            triangle = np.linalg.qr(R[:, at], mode="r")
-            inverse = linalg.solve_triangular(triangle, np.eye(k))
-            R_inverse[f, c, 0, 0] = old[0, 0]
-            R_inverse[f, c, 0, 1 : k + 1] = -centre[at] @ inverse
-            R_inverse[f, c, 1 : k + 1, 1 : k + 1] = inverse
-            new = np.zeros((k + 1, size + 1))  # z_S = R_S^-T R_.S^T z
-            new[0, 0] = 1.0
-            new[1:, 1:] = inverse.T @ R[:, at].T
-            mean[f, c, : k + 1] = new @ path.mean[f, c, : size + 1]
-            cov[f, c, : k + 1, : k + 1] = new @ path.cov[f, c, : size + 1, : size + 1] @ new.T
-    ends = [np.array([k], dtype=np.intp) for k in length]
-    return SubmodelPath(Basis(order, length, R_inverse, ends), mean, cov, path.noise)
-
-
-def path_columns(batch: FoldBatch, path: SubmodelPath, fold: int) -> PathColumns:
-    """Return the columns of the path of a fold, their views and features, and which are always in.
-
-    All are (K,) arrays in the order of the path.
-    """
-    data = batch.data
-    columns = batch.candidates[fold][path.basis.order[fold, : path.basis.length[fold]]]
-    features = columns if data.groups is None else data.groups[columns]
-    return columns, data.owner[columns], features, data.always[columns]
-
-
-def features_per_view(columns: PathColumns, n_views: int) -> IntArray:
-    """Return how many features of each view count, (M,)."""
-    _, owner, features, always = columns
-    first = np.unique(features[~always], return_index=True)[1]
-    return np.bincount(owner[~always][first], minlength=n_views)
-
-
-def first_of_views(columns: PathColumns, most: IntArray) -> IntArray:
-    """Return the places of the first features of each view, and of those always in.
-
-    Shapes: most (M,).
-    """
-    room = most.copy()
-    taken: set[int] = set()
-    places = []
-    _, owner, features, always = columns
-    for place, (view, feature) in enumerate(zip(owner, features, strict=True)):
-        if not always[place] and feature not in taken:
-            if room[view] < 1:
-                continue
-            room[view] -= 1
-            taken.add(int(feature))
-        places.append(place)
-    return np.array(places, dtype=np.intp)

@@ -15,7 +15,8 @@ from baldur.inference.ensemble import (
     restricted,
 )
 from baldur.inference.fit_context import FitContext
-from baldur.inference.inner_folds import FoldBatch, with_their_groups
+from baldur.inference.inner_folds import with_their_groups
+from baldur.inference.path_search import whole_groups
 from baldur.inference.predictor import (
     Calibration,
     KernelGaussian,
@@ -25,20 +26,13 @@ from baldur.inference.predictor import (
     pool,
     share_factors,
 )
-from baldur.inference.selection import Scores
+from baldur.inference.selection import Score
 from baldur.inference.submodel_path import (
     SIZES,
     STORED,
     Entering,
     SubmodelPath,
     entering_columns,
-    features_per_view,
-    first_columns,
-    first_of_views,
-    moments_at,
-    path_columns,
-    submodel_signal,
-    with_columns,
 )
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import shrinkage
@@ -58,14 +52,6 @@ def last_before_payments(paid: Array) -> list[int]:
     return [*ends[:MOST_PAYMENTS].tolist(), *([len(paid)] if len(paid) else [])]
 
 
-def cost_along(batch: FoldBatch, path: SubmodelPath, fold: int) -> Array | None:
-    """Return the cost so far after each column of the path of a fold; None without costs."""
-    costs = batch.data.costs
-    if costs is None:
-        return None
-    return np.asarray(np.cumsum(sum(costs.payments(*path_columns(batch, path, fold)[:3]))))
-
-
 def cost_records(
     fit: FitContext,
     path: SubmodelPath,
@@ -74,27 +60,23 @@ def cost_records(
     base: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return a record for every cost along the path; each fold spends at most as much."""
-    paid = cost_along(fit.everyone, path, 0)
-    if fit.data.costs is None or paid is None or not sizes:
+    payments, along = path.payments(0), path.cost(0)
+    if payments is None or along is None or not sizes:
         return []
-    cost = paid[np.array(sizes) - 1]
+    cost = along[np.array(sizes) - 1]
     last = np.append(np.diff(cost) > 0, True)  # the largest submodel at every cost
     columns, cost = [k for k, use in zip(sizes, last, strict=True) if use], cost[last]
-    found = []
-    for batch, own in zip(fit.batches, folds, strict=True):
-        spent = [cost_along(batch, own, f) for f in range(len(batch))]
-        at = prefixes_within(spent, own.basis.ends, cost)
-        found.append(moments_at(batch, own, at))
-    along = path_columns(fit.everyone, path, 0)[:3]
-    n_views = [len(np.unique(along[1][:k])) for k in columns]
-    enters = entering_columns(path.basis.order[0], columns, fit.index)
-    records = fit.records("cost", n_views, columns, fit.score(found), enters)
-    orders = paid_measurements(*fit.data.costs.payments(*along), columns, records)
+    moments = [batch_path.moments(sizes_within(batch_path, cost)) for batch_path in folds]
+    owner = path.columns(0)[1]
+    n_views = [len(np.unique(owner[:k])) for k in columns]
+    enters = entering_columns(path.order[0], columns, fit.index)
+    records = fit.records("cost", n_views, columns, fit.score(moments), enters)
+    orders = paid_measurements(*payments, columns, records)
     return [
         {"cost": 0.0, "orders": [], **base},
         *(
-            {"cost": float(one), "orders": paid_for, **record}
-            for one, paid_for, record in zip(cost, orders, records, strict=True)
+            {"cost": float(spent), "orders": paid_for, **record}
+            for spent, paid_for, record in zip(cost, orders, records, strict=True)
         ),
     ]
 
@@ -121,15 +103,14 @@ def paid_measurements(
     return found
 
 
-def prefixes_within(
-    spent: Sequence[Array | None], ends: Sequence[IntArray], budgets: Array
-) -> IntArray:
+def sizes_within(path: SubmodelPath, budgets: Array) -> IntArray:
     """Return how many columns of each fold cost at most each budget, (S, F).
 
     Shapes: budgets (S,).
     """
-    at = np.zeros((len(budgets), len(spent)), dtype=np.intp)
-    for f, (cost, whole) in enumerate(zip(spent, ends, strict=True)):
+    at = np.zeros((len(budgets), len(path.ends)), dtype=np.intp)
+    for f, whole in enumerate(path.ends):
+        cost = path.cost(f)
         if cost is None or not len(whole):
             continue
         # Costs are sums in another order: equal ones may differ by rounding.
@@ -187,20 +168,19 @@ def path_sizes(fit: FitContext, path: SubmodelPath, views: Mask) -> PathSizes:
 
     Shapes: views (M,).
     """
-    basis = path.basis
     width = int(np.array(fit.problem.widths)[views].sum())
     n_features = int(np.array(fit.problem.n_features)[views].sum())
-    longest = int(basis.length[0])
-    always = int(fit.everyone.always()[0, basis.order[0, :longest]].sum())
+    longest = int(path.length[0])
+    always = int(path.columns(0)[3].sum())
     grid = [always + size for size in ((0, *SIZES) if always else SIZES)]
     grid = [size for size in grid if size <= longest and size < width]
-    by_columns = {basis.whole_groups(0, size): size for size in grid}
+    by_columns = {whole_groups(path.ends[0], size): size for size in grid}
     automatic = set(by_columns)
-    ends = basis.ends[0]
+    ends = path.ends[0]
     free = int(np.searchsorted(ends, always, side="right"))  # features that do not count
     for size in [*ends[free : free + EVERY_SIZE], *(ends[-1:] if len(ends) == n_features else [])]:
         by_columns.setdefault(int(size), int(size))
-    paid = cost_along(fit.everyone, path, 0)
+    paid = path.cost(0)
     if paid is not None:
         for size in last_before_payments(paid):
             by_columns.setdefault(size, size)
@@ -222,10 +202,10 @@ def largest_within(counts: Sequence[int], n_features: int) -> int:
 
 
 def make_submodels(
-    fit: FitContext, path: SubmodelPath, sizes: PathSizes, steps: Scores, first_row: int
+    fit: FitContext, path: SubmodelPath, sizes: PathSizes, scores: Sequence[Score], first_row: int
 ) -> list[Submodel]:
     """Return the base rate and the submodel of every size, from small to large."""
-    paid = cost_along(fit.everyone, path, 0)
+    paid = path.cost(0)
     base, widths = fit.full.base_logit[0], fit.problem.widths
     C, none = len(base), np.zeros((len(widths), len(base)))
     nothing = [np.zeros(0, dtype=np.intp) for _ in widths]
@@ -234,34 +214,34 @@ def make_submodels(
     predictor = Predictor([block], np.ones((1, C)), widths, noise, none, none, none)
     submodels = [Submodel(0, predictor, nothing, 0)]
     for place, (columns, count) in enumerate(zip(sizes.columns, sizes.n_features, strict=True)):
-        predictor, index = submodel_predictor(fit, path, columns, steps[place : place + 1])
+        predictor, index = submodel_predictor(fit, path, columns, scores[place])
         cost = 0.0 if paid is None else float(paid[columns - 1])
         submodels.append(Submodel(count, predictor, index, first_row + place, cost))
     return submodels
 
 
 def submodel_predictor(
-    fit: FitContext, path: SubmodelPath, size: int, step: Scores
+    fit: FitContext, path: SubmodelPath, size: int, score: Score
 ) -> tuple[Predictor, Index]:
     """Return the ensemble projected onto the first columns of the path, and its columns.
 
-    `step` says how these columns compare with the ensemble.
+    `score` says how these columns compare with the ensemble.
     """
-    chosen = path.basis.order[0, :size]
+    chosen = path.order[0, :size]
     place = np.argsort(chosen, kind="stable")  # blocks list columns in rising order
     reorder = np.concatenate([[0], 1 + place])
     flat = np.zeros(sum(map(len, fit.index)), dtype=bool)
     flat[chosen] = True
     parts = np.split(flat, np.cumsum([len(i) for i in fit.index])[:-1])
     index = [columns[part] for columns, part in zip(fit.index, parts, strict=True)]
-    mean, cov = path.weights_of(0, size)
-    signal, lacking = submodel_signal(fit.everyone, path, 0, size)
+    mean, cov = path.weights(0, size)
+    signal, lacking = path.signal(0, size)
     mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
-    shrink, noise, stretch = np.ones(len(mean)), path.noise[0], step.stretch[0]
+    shrink, noise, stretch = np.ones(len(mean)), path.noise[0], score.stretch
     if fit.problem.task == "regression":
-        noise = noise + step.left_out[0]
+        noise = noise + score.left_out
     else:
-        shrink = shrinkage(step.left_out[0])
+        shrink = shrinkage(score.left_out)
     block = WeightGaussian(
         index,
         (shrink[:, None] * mean)[None],
@@ -281,12 +261,12 @@ def submodel_predictor(
     return share_factors(predictor, fit.problem.views, fit.n_factors), index
 
 
-def whole_view_predictor(fit: FitContext, views: Mask, step: Scores) -> Predictor:
+def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predictor:
     """Return the stacked ensemble on all features of some views.
 
-    `step` says how these views compare with the ensemble.
+    `score` says how these views compare with the ensemble.
     """
-    left_out, C = step.left_out[0], len(fit.data.T)
+    left_out, C = score.left_out, len(fit.data.T)
     regression = fit.problem.task == "regression"
     weights = fit.full.point_weights(fit.stacking.shares)[:, 0]  # (J, C)
     designs = Designs.of(fit.full.batch)
@@ -301,7 +281,7 @@ def whole_view_predictor(fit: FitContext, views: Mask, step: Scores) -> Predicto
         lacking = lacking + w * q.missing_view_variance()[0]
         found.append((j, q))
     shrink = np.ones(C) if regression else shrinkage(left_out)
-    spread = shrink * np.sqrt(step.stretch[0])
+    spread = shrink * np.sqrt(score.stretch)
     slope = float(fit.stacking.slope[0])
     calibration = Calibration(
         fit.full.base_logit[0], slope, float(fit.stacking.slope_var[0]), shrink, spread
@@ -376,14 +356,14 @@ class StoredPath:
         limit: int = STORED,
     ) -> None:
         self.fit, self.views = fit, views  # (M,); views whose features the path may have
-        self.path = first_columns(path, limit)
-        self.folds = [first_columns(own, limit) for own in folds]
-        whole = self.path.basis.length[0] == path.basis.length[0] < max(SIZES)
+        self.path = path.first(limit)
+        self.folds = [batch_path.first(limit) for batch_path in folds]
+        whole = self.path.length[0] == path.length[0] < max(SIZES)
         self.complete = bool(whole)  # whether nothing was cut off
 
     def available(self) -> IntArray:
         """Return how many features of each view the path has on all rows, (M,)."""
-        return features_per_view(path_columns(self.fit.everyone, self.path, 0), len(self.views))
+        return self.path.features_per_view(0)
 
     def missing(self, most: IntArray) -> IntArray:
         """Return the views that have more features than the path has, although asked for."""
@@ -399,18 +379,13 @@ class StoredPath:
         Shapes: most (M,).
         """
         fit = self.fit
-        found = []
-        for batch, path in zip(fit.batches, self.folds, strict=True):
-            folds = [path_columns(batch, path, f) for f in range(len(batch))]
-            own = with_columns(path, [first_of_views(columns, most) for columns in folds])
-            found.append(moments_at(batch, own, own.basis.length[None]))
-        scores = fit.score(found)
-        first = first_of_views(path_columns(fit.everyone, self.path, 0), most)
-        path = with_columns(self.path, [first])
-        order, size = path.basis.order[0], int(path.basis.length[0])
-        predictor, index = submodel_predictor(fit, path, size, scores)
-        columns = path_columns(fit.everyone, path, 0)
+        folds = [path.first_of_views(most) for path in self.folds]
+        scores = fit.score([path.moments(path.length[None]) for path in folds])
+        path = self.path.first_of_views(most)
+        order, size = path.order[0], int(path.length[0])
+        predictor, index = submodel_predictor(fit, path, size, scores[0])
         enters = entering_columns(order, [size], fit.index)
-        (record,) = fit.records("per view", [len(np.unique(columns[1]))], [size], scores, enters)
-        count = int(features_per_view(columns, len(self.views)).sum())
+        n_views = len(np.unique(path.columns(0)[1]))
+        (record,) = fit.records("per view", [n_views], [size], scores, enters)
+        count = int(path.features_per_view(0).sum())
         return Submodel(count, predictor, index, row), order, {**record, "selected": True}
