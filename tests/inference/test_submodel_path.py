@@ -585,9 +585,11 @@ def test_columns_without_variance_take_no_place_in_the_search():
     allowed = np.ones((1, L))
     allowed[:, :100] = 0.0
     with np.errstate(all="raise"):
-        chosen, used = path_search._most_promising(
-            agree, left, np.zeros_like(left), np.arange(L)[None], allowed, allowed < 0, None
+        nothing, groups = np.zeros_like(left), np.arange(L)[None]
+        columns = path_search._Columns(
+            *[nothing] * 4, agree, left, nothing, *[allowed] * 2, groups, allowed < 0, groups, None
         )
+        chosen, used = path_search._most_promising(columns, allowed, by_view=False)
     gain = agree[0, 0] ** 2 * (left[0, 0] > 0)
     best = np.argsort(-gain)[: path_search.SEARCHED]
     assert set(best) <= set(chosen[0, used[0] > 0])

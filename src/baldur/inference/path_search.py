@@ -25,13 +25,15 @@ Shapes: F folds, C outputs, n training rows, L candidate columns, K features of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from baldur.core.types import Array, IntArray, Mask
+from baldur.model.likelihood import take_folds
 
 COLLINEAR = 1e-3
 """Part of a column's variance that must be left after taking out the features before it: below that
@@ -96,6 +98,45 @@ def correlation_noise(X: Array, H: Array, real: Array) -> Array:
     return out
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of some folds, with what the search knows of them before it begins."""
+
+    X: Array  # (F, n, L)
+    H: Array  # H, eta: (F, C, n); row weights, linear predictor of the ensemble
+    eta: Array
+    w: Array  # (F, C, L); weights of the ensemble
+    agree: Array  # (F, C, L); u
+    left: Array  # (F, C, L); variance
+    centre: Array  # (F, C, L); mean
+    noise: Array  # (F,); share of the correlations that is noise
+    count: Array  # (F,); training rows
+    groups: IntArray  # groups, always, owner: (F, L)
+    always: Mask
+    owner: IntArray
+    price: Array | None  # (F, L); cost of the feature of each column, or None
+
+    def chosen(self, columns: IntArray, used: Array) -> _Columns:
+        """Return some columns (F, K) of each fold; `used` (F, K) is 0 for padding."""
+
+        def take(values: Any) -> Any:
+            at = columns if values.ndim == 2 else columns[:, None]
+            return np.take_along_axis(values, at, axis=-1)
+
+        return replace(
+            self,
+            X=self.X if columns.shape[1] == self.X.shape[2] else take(self.X),
+            w=take(self.w) * used[:, None],
+            agree=take(self.agree),
+            left=take(self.left) * used[:, None],
+            centre=take(self.centre),
+            groups=take(self.groups),
+            always=take(self.always),
+            owner=take(self.owner),
+            price=None if self.price is None else take(self.price),
+        )
+
+
 def search(
     X: Array,
     H: Array,
@@ -136,78 +177,44 @@ def search(
     weighted = H * eta
     agree = share * (np.matmul(weighted, X) - weighted.sum(axis=-1)[..., None] * centre)
     agree += a[:, None, None] * left * w
-    chosen, used = _most_promising(
-        agree, left, w, groups, allowed, always, owner if by_view else None
-    )
-
-    def here(values: Any) -> Any:
-        at = chosen if values.ndim == 2 else chosen[:, None]
-        return np.take_along_axis(values, at, axis=-1)
-
-    searched: tuple[Any, ...] = (
-        X if chosen.shape[1] == L else here(X),
-        H,
-        here(agree),
-        here(left) * used[:, None],
-        here(centre),
-        a,
-        count,
-        *(here(part) for part in (groups, always, owner)),
-    )
-    per_fold = 8 * (n * chosen.shape[1] + C * chosen.shape[1] * min(size, n))
+    price = None if costs is None else costs.columns
+    every = _Columns(X, H, eta, w, agree, left, centre, a, count, groups, always, owner, price)
+    places, used = _most_promising(every, allowed, by_view=by_view)
+    searched = every.chosen(places, used)
+    per_fold = 8 * (n * places.shape[1] + C * places.shape[1] * min(size, n))
     step = max(1, SEARCH_BYTES // per_fold)
-    orders: list[list[int]] = []
-    ends: list[list[int]] = []
-    triangles: list[Array] = []
+    found: list[tuple[list[int], IntArray, Array]] = []
     for start in range(0, F, step):
-        at = slice(start, start + step)
-        part = [values[at] for values in searched]
-        order_by = None
-        if costs is not None:
-            prices = EntryCosts(costs.views, here(costs.columns)[at])
-            cells, rows, _, variance, mean, noise, *_, views = part
-            weights = (here(w) * used[:, None])[at]
-            order_by = CostOrder(
-                prices, views, cells, rows, eta[at], weights, variance, mean, noise
-            )
-        found = _pivots(size, most, order_by, *part)
-        orders += found[0]
-        ends += found[1]
-        triangles += found[2]
-    return _basis(X, H, a, left, centre, chosen, orders, ends, triangles)
+        columns = take_folds(searched, slice(start, start + step))
+        order_by = None if costs is None else CostOrder(columns, costs.views)
+        found += _pivots(columns, size, most, order_by)
+    return _basis(every, places, found)
 
 
-def _most_promising(
-    agree: Array,
-    left: Array,
-    w: Array,
-    groups: IntArray,
-    allowed: Array,
-    always: Mask,
-    owner: IntArray | None,
-) -> tuple[IntArray, Array]:
+def _most_promising(columns: _Columns, allowed: Array, *, by_view: bool) -> tuple[IntArray, Array]:
     """Return the columns that are searched, (F, K), ascending, and 1 where they are not padding.
 
-    With `owner`, the view of each column, every view has its share among them.
+    With `by_view` every view has its share among them.
     """
+    left, w, owner, groups = columns.left, columns.w, columns.owner, columns.groups
     F, _, L = left.shape
     if L <= 2 * SEARCHED:
         return np.tile(np.arange(L), (F, 1)), allowed
     # A column without variance in a fold explains nothing there, whatever rounding says.
-    gain = np.divide(agree**2, left, out=np.zeros_like(left), where=left > 0).sum(axis=1) * allowed
-    size = (w**2 * left).sum(axis=1) * allowed
+    gain = np.divide(columns.agree**2, left, out=np.zeros_like(left), where=left > 0).sum(axis=1)
+    size = (w**2 * left).sum(axis=1)
+    n_views = int(owner.max()) + 1 if by_view else 0
     mask = np.zeros((F, L), dtype=bool)
-    for score in (gain, size):
+    for score in (gain * allowed, size * allowed):
         best = np.argpartition(-score, SEARCHED, axis=1)[:, :SEARCHED]
         np.put_along_axis(mask, best, True, axis=1)
-        n_views = 0 if owner is None else int(owner.max()) + 1
         for m in range(n_views):
-            own = np.where(owner == m, score, -1.0)
-            best = np.argpartition(-own, SEARCHED // n_views, axis=1)[:, : SEARCHED // n_views]
+            of_view = np.where(owner == m, score, -1.0)
+            best = np.argpartition(-of_view, SEARCHED // n_views, axis=1)[:, : SEARCHED // n_views]
             here = np.zeros((F, L), dtype=bool)
             np.put_along_axis(here, best, True, axis=1)
             mask |= here & np.asarray(owner == m)
-    mask |= always
+    mask |= columns.always
     mask &= allowed > 0
     for f in range(F):
         mask[f] |= np.isin(groups[f], groups[f][mask[f]]) & (allowed[f] > 0)
@@ -217,26 +224,16 @@ def _most_promising(
 
 
 def _pivots(
-    size: int,
-    most: IntArray,
-    order_by: CostOrder | None,
-    X: Array,
-    H: Array,
-    agree: Array,
-    left: Array,
-    centre: Array,
-    a: Array,
-    count: Array,
-    groups: IntArray,
-    always: Mask,
-    owner: IntArray,
-) -> tuple[list[list[int]], list[list[int]], list[Array]]:
+    columns: _Columns, size: int, most: IntArray, order_by: CostOrder | None
+) -> list[tuple[list[int], IntArray, Array]]:
     """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L)."""
+    X, H, a = columns.X, columns.H, columns.noise
+    groups, always, owner = columns.groups, columns.always, columns.owner
     F, _, L = X.shape
     C = H.shape[1]
-    agree, left = agree.copy(), left.copy()
+    agree, left = columns.agree.copy(), columns.left.copy()
     members = np.stack([np.bincount(numbers)[numbers] for numbers in groups])
-    longest = np.clip(np.minimum(L, count.astype(int) - 2), 0, None)
+    longest = np.clip(np.minimum(L, columns.count.astype(int) - 2), 0, None)
     wanted = np.minimum(size, longest)
     length = int(np.minimum(wanted + members.max(axis=1) - 1, longest).max())
     diagonal = left.copy()
@@ -279,7 +276,7 @@ def _pivots(
         waiting |= (groups == groups[each, best][:, None]) & going[:, None]
         waiting[each, best] = False
         x = H * np.take_along_axis(X, best[:, None, None], axis=2)[:, None, :, 0]  # (F, C, n)
-        column = share * (np.matmul(x, X) - x.sum(axis=-1)[..., None] * centre)
+        column = share * (np.matmul(x, X) - x.sum(axis=-1)[..., None] * columns.centre)
         column[each[:, None], outputs, best[:, None]] = diagonal[each, :, best]
         if k:
             before = rows[each, :, :k, best]  # (F, C, k)
@@ -296,46 +293,43 @@ def _pivots(
             order_by.enter(each[going], best[going], row)
         for f in np.flatnonzero(going).tolist():
             orders[f].append(int(best[f]))
-    return orders, ends, [rows[f] for f in range(F)]
+    return [
+        (order, np.array(end, dtype=np.intp), rows[f])
+        for f, (order, end) in enumerate(zip(orders, ends, strict=True))
+    ]
 
 
 def _basis(
-    X: Array,
-    H: Array,
-    a: Array,
-    left: Array,
-    centre: Array,
-    chosen: IntArray,
-    orders: list[list[int]],
-    ends: list[list[int]],
-    triangles: list[Array],
+    columns: _Columns, places: IntArray, found: Sequence[tuple[list[int], IntArray, Array]]
 ) -> Basis:
-    """Put the chosen columns of all folds side by side; paths that ended early are padded."""
-    F, n, _ = X.shape
-    C = H.shape[1]
-    length = np.array([len(order) for order in orders])
-    K = int(length.max(initial=0))
+    """Put the chosen columns of all folds side by side; paths that ended early are padded.
+
+    `found` are those among the `places` (F, K) that were searched, as `_pivots` returns them.
+    """
+    F, n, _ = columns.X.shape
+    C = columns.H.shape[1]
+    K = max(len(order) for order, _, _ in found)
     order = np.zeros((F, K), dtype=np.intp)
     forms = np.zeros((F, C, n, K + 1))
     e = np.zeros((F, C, K))
     R_inverse = np.zeros((F, C, K + 1, K + 1))
-    for f in range(F):
-        k = int(length[f])
-        columns = chosen[f][orders[f]]
-        order[f, :k] = columns
-        e[f, :, :k] = a[f] * left[f][:, columns]
+    for f, (entered, _, triangle) in enumerate(found):
+        k, a = len(entered), columns.noise[f]
+        at = places[f][entered]
+        order[f, :k] = at
+        e[f, :, :k] = a * columns.left[f][:, at]
         for c in range(C):
-            norm = np.sqrt(H[f, c].sum())
+            h, centre = columns.H[f, c], columns.centre[f, c, at]
+            norm = np.sqrt(h.sum())
             R = np.zeros((k + 1, k + 1))
             R[0, 0] = norm
-            R[0, 1:] = centre[f, c, columns] * norm
-            R[1:, 1:] = np.triu(triangles[f][c, :k][:, orders[f]])
+            R[0, 1:] = centre * norm
+            R[1:, 1:] = np.triu(triangle[c, :k][:, entered])
             R_inverse[f, c, : k + 1, : k + 1] = linalg.solve_triangular(R, np.eye(k + 1))
-            forms[f, c, :, 0] = H[f, c] / norm
-            centred = X[f][:, columns] - centre[f, c, columns]
-            forms[f, c, :, 1 : k + 1] = (1.0 - a[f]) * H[f, c][:, None] * centred
-    rising = [np.array(end, dtype=np.intp) for end in ends]
-    return Basis(order, rising, R_inverse, forms, e)
+            forms[f, c, :, 0] = h / norm
+            centred = columns.X[f][:, at] - centre
+            forms[f, c, :, 1 : k + 1] = (1.0 - a) * h[:, None] * centred
+    return Basis(order, [ends for _, ends, _ in found], R_inverse, forms, e)
 
 
 WORTH = 0.01
@@ -374,30 +368,18 @@ def _first_places(values: IntArray) -> Mask:
 
 
 class CostOrder:
-    """The order by gain per cost, in a search over several folds.
+    """The order by gain per cost, in a search over several folds."""
 
-    Arguments as in `search`, for the searched columns (F, L), with weights w that are zero for
-    padding.
-    """
-
-    def __init__(
-        self,
-        costs: EntryCosts,
-        owner: IntArray,
-        X: Array,
-        H: Array,
-        eta: Array,
-        w: Array,
-        left: Array,
-        centre: Array,
-        a: Array,
-    ) -> None:
-        self.owner, self.own = owner, costs.columns
-        in_view = owner[:, None, None, :] == np.arange(len(costs.views))[:, None]
-        free = (costs.columns == 0)[:, None]
+    def __init__(self, columns: _Columns, views: Array) -> None:
+        """Take the columns that are searched, which have prices, and the costs of views (M,)."""
+        assert columns.price is not None
+        self.owner, self.price, a = columns.owner, columns.price, columns.noise
+        H, eta, w, left = columns.H, columns.eta, columns.w, columns.left
+        in_view = self.owner[:, None, None, :] == np.arange(len(views))[:, None]
+        free = (self.price == 0)[:, None]
         self.parts = in_view * (w * free)[:, :, None, :]  # (F, C, M, L)
-        rows = np.matmul(self.parts, X.swapaxes(1, 2)[:, None])  # (F, C, M, n)
-        rows -= np.matmul(self.parts, centre[..., None])
+        rows = np.matmul(self.parts, columns.X.swapaxes(1, 2)[:, None])  # (F, C, M, n)
+        rows -= np.matmul(self.parts, columns.centre[..., None])
         share, noise = 1.0 - a[:, None, None], a[:, None, None]
         self.first = share * np.einsum("fcmn,fcn->fcm", rows**2, H)
         self.first += noise * np.einsum("fcmk,fck->fcm", self.parts**2, left)
@@ -406,7 +388,7 @@ class CostOrder:
         self.total = (1.0 - a) * np.einsum("fcn,fcn->f", H, (eta - middle[..., None]) ** 2)
         self.total += a * np.einsum("fck,fck->f", w**2, left)
         # The last entry is for padding, which costs nothing and never enters.
-        self.due = np.tile(np.append(costs.views, 0.0), (len(owner), 1))
+        self.due = np.tile(np.append(views, 0.0), (len(self.owner), 1))
 
     def score(self, gain: Array, agree: Array) -> Array:
         """Return scores (F, L) whose largest is the next column; below 0 for none.
@@ -414,13 +396,13 @@ class CostOrder:
         Shapes: gain (F, L), agree (F, C, L).
         """
         due = np.take_along_axis(self.due, self.owner, axis=1)
-        price = due + self.own
+        price = due + self.price
         together = np.einsum("fcml,fcl->fcm", self.parts, agree) ** 2
         known = self.left > 1e-9 * self.first  # what is in already explains the rest of the part
         together = np.divide(together, self.left, out=np.zeros_like(together), where=known)
         of_view = np.append(together.sum(axis=1), np.zeros((len(gain), 1)), axis=1)
         shared = np.where(
-            (due > 0) & (self.own == 0), np.take_along_axis(of_view, self.owner, axis=1), 0.0
+            (due > 0) & (self.price == 0), np.take_along_axis(of_view, self.owner, axis=1), 0.0
         )
         per_cost = np.divide(
             np.maximum(gain, shared), price, out=np.full(gain.shape, -1.0), where=price > 0
