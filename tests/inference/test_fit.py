@@ -210,11 +210,12 @@ def scored(task, sizes=(4, 8)):
     everyone = np.arange(42)
     index = [np.arange(D) for D in problem.widths]
     data, places = gather_data(problem, [index, index], None)
-    fit = FitContext(problem, data, index, places, [(everyone, everyone)])
+    fit = FitContext(data, index, places, [(everyone, everyone)])
     fit.fit_ensembles(MEMBERS, 200)
     fit.stack()
     equal = np.full((1, len(fit.full.names)), 1.0 / len(fit.full.names))
-    fit.stacking = fit.without = Stacking(equal, np.array([1.4]), np.array([0.04]))
+    fit.stacking = Stacking(equal, np.array([1.4]), np.array([0.04]))
+    fit.stackings = [fit.stacking]
     by_views = fit.score_views()
     assert fit.view_counts == [1, 2]
     assert fit.score_base_rate().losses.shape == (42,)

@@ -178,9 +178,7 @@ def test_moments_joint_and_coefficients_are_one_gaussian(views, forms, calibrate
     # The joint Gaussian predicts the same.
     joint = made.joint()
     assert len(joint.mean) == 1
-    index, size = made.count_joint()
-    assert [c.tolist() for c in joint.index] == [c.tolist() for c in index]
-    assert size == len(made.weights) * K * joint.mean.shape[-1] ** 2
+    assert [c.tolist() for c in joint.index] == [c.tolist() for c in made.joint_index()]
     joint_mean, joint_var = joint.moments(rows)
     close(joint_mean[0].T, got_mean)
     close(joint_var[0].T + lacking, got_var, 1e-7)
@@ -190,7 +188,7 @@ def test_moments_joint_and_coefficients_are_one_gaussian(views, forms, calibrate
     close(np.hstack(coef), mean[:, 1:])
     close(np.hstack(std), np.sqrt(np.einsum("kdd->kd", cov)[:, 1:]), 1e-6)
     at = np.concatenate([np.flatnonzero(np.isin(E, c)) + e for E, c, e in
-                         zip(EVERY, index, (0, SIZES[0]), strict=True)])  # fmt: skip
+                         zip(EVERY, joint.index, (0, SIZES[0]), strict=True)])  # fmt: skip
     close(joint.mean[0][:, 1:], np.hstack(coef)[:, at])
     close(np.sqrt(np.einsum("kdd->kd", joint.cov[0])[:, 1:]), np.hstack(std)[:, at], 1e-6)
     outside = np.setdiff1d(np.arange(sum(SIZES)), at)

@@ -178,7 +178,7 @@ def test_weights_of_every_size_are_the_literal_projection(shrunk, task, form, a)
     shrunk(a)
     data, batch, ensemble = fitted(task, form)
     given = stacking()
-    path = make_path(ensemble, given, 2, 6, task)
+    path = make_path(ensemble, given, 2, 6)
     assert path.length.tolist() == [6, 6, 6]
     for f in range(3):
         for k in (0, 1, 3, 6):
@@ -194,7 +194,7 @@ def test_weights_of_every_size_are_the_literal_projection(shrunk, task, form, a)
 def test_the_search_is_the_literal_greedy_one(shrunk, task, a):
     shrunk(a)
     data, batch, ensemble = fitted(task)
-    path = make_path(ensemble, stacking(), 2, 5, task)
+    path = make_path(ensemble, stacking(), 2, 5)
     for f in range(3):
         train, H, eta, w, _ = literal_fold(data, batch, ensemble, f, task)
         want = literal_order(data.columns[train], H, eta, w, a, 5)
@@ -207,13 +207,13 @@ def test_folds_of_a_batch_have_the_paths_of_folds_alone(task, form):
     """Moments of every size too, with a view that some rows lack."""
     data, _, ensemble = fitted(task, form, absent=True)
     given = stacking()
-    whole = make_path(ensemble, given, 2, 8, task)
+    whole = make_path(ensemble, given, 2, 8)
     mean, var = whole.moments_of_sizes([1, 3, 8])
     candidates = np.arange(data.columns.shape[1])
     for f, fold in enumerate(unequal_folds(N)):
         one = type(ensemble.batch).of(data, [fold], [candidates])
         alone = fit_ensemble(one, members=MEMBERS[:5])
-        path = make_path(alone, take_folds(given, slice(f, f + 1)), 2, 8, task)
+        path = make_path(alone, take_folds(given, slice(f, f + 1)), 2, 8)
         np.testing.assert_array_equal(path.order[0], whole.order[f])
         np.testing.assert_array_equal(path.ends[0], whole.ends[f])
         for size in (1, 4, 8):
@@ -229,7 +229,7 @@ def test_folds_of_a_batch_have_the_paths_of_folds_alone(task, form):
 def test_moments_of_the_path_are_literal(task, form):
     """Weights on the first k features and their covariance, spelled out, and missing views."""
     data, batch, ensemble = fitted(task, form, absent=True)
-    path = make_path(ensemble, stacking(), 2, 12, task)
+    path = make_path(ensemble, stacking(), 2, 12)
     sizes = [1, 3, 12, 100]
     means, variances = path.moments_of_sizes(sizes)
     np.testing.assert_allclose(means[3], means[2], rtol=1e-12)  # no further than its end
@@ -263,7 +263,7 @@ def test_moments_of_the_path_are_literal(task, form):
 def test_all_features_of_the_path_are_the_ensemble(task):
     """Where every candidate is on the path and every feature is a candidate, nothing is left."""
     _data, batch, ensemble = fitted(task)
-    path = make_path(ensemble, stacking(), 2, 12, task)
+    path = make_path(ensemble, stacking(), 2, 12)
     assert path.length.tolist() == [12] * 3
     mean, var = path.moments_of_sizes([12])
     want, want_var = view_moments(ensemble, stacking(), [2])
@@ -275,7 +275,7 @@ def test_all_features_of_the_path_are_the_ensemble(task):
 
 def test_the_path_of_one_view_uses_its_columns_alone():
     data, _, ensemble = fitted()
-    path = make_path(ensemble, stacking(), 1, 12, "binary")
+    path = make_path(ensemble, stacking(), 1, 12)
     order = ensemble.view_order()
     for f in range(3):
         k = int(path.length[f])
@@ -284,15 +284,15 @@ def test_the_path_of_one_view_uses_its_columns_alone():
 
 def test_the_order_of_the_path_does_not_depend_on_the_stacking_weights():
     _data, _, ensemble = fitted()
-    same = make_path(ensemble, stacking(), 2, 12, "binary")
+    same = make_path(ensemble, stacking(), 2, 12)
     for shares, slope in (([0.6, 0.1, 0.1, 0.1, 0.1], 0.3), ([0.1, 0.1, 0.1, 0.1, 0.6], 3.0)):
-        path = make_path(ensemble, stacking(3, slope, 0.1, shares), 2, 12, "binary")
+        path = make_path(ensemble, stacking(3, slope, 0.1, shares), 2, 12)
         np.testing.assert_array_equal(path.order, same.order)
 
 
 def test_a_stack_that_is_nearly_the_base_rate_predicts_the_base_rate():
     _data, _, ensemble = fitted()
-    path = make_path(ensemble, stacking(3, 1e-4, 0.0), 2, 12, "binary")
+    path = make_path(ensemble, stacking(3, 1e-4, 0.0), 2, 12)
     mean, _ = path.moments_of_sizes([1, 2])
     base = np.broadcast_to(ensemble.base_logit[..., None], mean.shape)
     np.testing.assert_allclose(mean, base, atol=5e-3)
@@ -461,7 +461,7 @@ def test_groups_of_several_folds_are_kept_whole():
     data, _, ensemble = fitted()
     data = replace(data, groups=np.arange(12) // 2)
     ensemble = replace(ensemble, batch=replace(ensemble.batch, data=data))
-    path = make_path(ensemble, stacking(), 2, 5, "binary")
+    path = make_path(ensemble, stacking(), 2, 5)
     for f in range(3):
         ends = path.ends[f]
         assert (ends % 2 == 0).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -553,20 +553,9 @@ class BaldurBase(TransformerMixin, BaseEstimator):
             np.add.at(total, columns, strength[name])
         return np.asarray(total / total.sum() if total.any() else total)
 
-    @property
-    def _repr_html_(self) -> Callable[[], str]:
-        # scikit-learn raises AttributeError here where the display is set to "text".
-        diagram = super()._repr_html_
-        return lambda: self._with_results(diagram())
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] = self._with_results(bundle["text/html"])
-        return bundle
-
-    def _with_results(self, diagram: str) -> str:
+    def _html_repr(self) -> str:
         """Return scikit-learn's diagram, followed by the results of a fitted estimator."""
+        diagram: str = super()._html_repr()
         return diagram + results_html(self) if self.__sklearn_is_fitted__() else diagram
 
     def __sklearn_tags__(self) -> Any:

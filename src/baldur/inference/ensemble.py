@@ -196,9 +196,10 @@ def fit_ensemble(
     batch: FoldBatch, *, members: Sequence[str] = MEMBERS, max_iter: int = 200
 ) -> Ensemble:
     """Fit every member on the training rows of each fold."""
-    data, designs = batch.data, Designs.of(batch)
+    problem, designs = batch.data.problem, Designs.of(batch)
+    widths = np.array(problem.widths)
     likelihood, absent = batch.likelihood(), batch.absent()
-    several = data.logistic and likelihood.n_outputs > 1
+    several = problem.logistic and likelihood.n_outputs > 1
     outputs = replace(likelihood, shared=several)
 
     def fit(member: Callable[..., Member], start: Member | None) -> tuple[Member, Member]:
@@ -212,20 +213,20 @@ def fit_ensemble(
     for name in ("spike_slab", "spike_slab_wide"):
         if name in members or "spike_slab_wide" in members:
             wide = name == "spike_slab_wide"
-            arguments = designs.candidates, absent, data.n_features
+            arguments = designs.candidates, absent, widths
             slab, fitted[name] = fit(partial(fit_spike_slab, *arguments, wide=wide), slab)
     if "spike_slab" not in members:
         fitted.pop("spike_slab", None)
-    if "per_view" in members and data.n_views > 1:
+    if "per_view" in members and len(widths) > 1:
         fitted["per_view"] = fit(partial(fit_per_view, designs.dense, absent), None)[1]
     if "pooled" in members:
         fitted["pooled"] = fit_pooled(designs.dense, absent, outputs)
-    elif "per_view" in members and data.n_views == 1:
+    elif "per_view" in members and len(widths) == 1:
         fitted["per_view"] = fit_pooled(designs.dense, absent, outputs)
-    total = int(data.n_features.sum())
+    total = int(widths.sum())
     sizes = _screened_sizes(members, total, alone=not fitted)
     if sizes:
-        left = residual(likelihood.T, likelihood.weight, logistic=data.logistic)
+        left = residual(likelihood.T, likelihood.weight, logistic=problem.logistic)
         found = marginal_associations(designs.candidates, left, absent, total)
     smaller: Member | None = None
     for name, size in sizes.items():

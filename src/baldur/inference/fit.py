@@ -119,7 +119,7 @@ def fit_default(
         everyone = np.arange(problem.n_samples)
         chosen, grams = candidates(problem, [*(train for train, _ in folds), everyone])
         data, places = gather_data(problem, chosen, grams)
-        fit = FitContext(problem, data, chosen[-1], places, folds, n_jobs, watch)
+        fit = FitContext(data, chosen[-1], places, folds, n_jobs, watch)
         fit.fit_ensembles(members, max_iter)
         fit.stack()
         result = _project_and_select(fit, margin, n_factors, n_features)
@@ -205,12 +205,12 @@ def score_path(
     The path on all rows comes first, then those of the batches of folds. Scores of all features
     of these views, which are `whole`, follow those of the sizes.
     """
-    path = fit.full_path(n_views, max(SIZES) + int(fit.data.always.sum()))
+    path = fit.path(n_views, max(SIZES) + int(fit.data.always.sum()))
     sizes = path_sizes(fit, path, fit.first_views(n_views))
     folds = fit.fold_paths(n_views, max(sizes.scored, default=1))
     if not sizes.scored:
         return path, folds, sizes, [whole]
-    scores = fit.score(fit.each(lambda b: folds[b].moments_of_sizes(sizes.scored)))
+    scores = fit.score(fit.each(lambda batch: batch.moments_of_sizes(sizes.scored), folds))
     fit.tell("submodels with fewer features are scored", 0.99)
     return path, folds, sizes, [*scores, whole]
 
@@ -243,7 +243,8 @@ def _select_per_view(
         levels = 1 if data.groups is None else int(np.bincount(data.groups).max())
         size = int(np.minimum(most, widths).sum()) * levels + int(data.always.sum())
         every = np.ones(len(widths), dtype=bool)
-        stored = StoredPath(fit, *fit.paths(len(widths), size, most), every, size)
+        limits = len(widths), size, most
+        stored = StoredPath(fit, fit.path(*limits), fit.fold_paths(*limits), every, size)
     return stored.submodel(most, row)
 
 
@@ -297,18 +298,18 @@ def select_rank(losses: Array, weight: Array) -> int:
 
 def select_factors(fit: FitContext) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of latent factors, and the held-out losses that decided it."""
-    weight, noisy = fit.weight, fit.task == "regression"
-    ranks, found = ranks_to_score(fit.T.shape[1]), []
-    parts = zip(fit.batches, fit.ensembles, fit.held_whole, strict=True)
-    for b, (batch, ensemble, moments) in enumerate(parts):
-        stacking = fit.stacking_of(b)
+    problem, weight = fit.problem, fit.weight
+    ranks, by_rank = ranks_to_score(problem.T.shape[1]), []
+    for ensemble, stacking, moments in zip(
+        fit.ensembles, fit.stackings, fit.held_whole, strict=True
+    ):
         weights = ensemble.point_weights(stacking.shares)
         pooled = np.einsum("jfc,jfcn->fcn", weights, ensemble.mean)
         base = ensemble.base_logit[..., None]
         eta = base + stacking.slope[:, None, None] * (pooled - base)
-        directions = principal_directions(eta, batch.counted)
-        found.append(rank_moments(*directions, *moments, ranks, noisy=noisy))
-    losses = mean_losses(*fit.gather(found), fit.row, fit.T, fit.task)
+        directions = principal_directions(eta, ensemble.batch.counted)
+        by_rank.append(rank_moments(*directions, *moments, ranks, noisy=not problem.logistic))
+    losses = mean_losses(*fit.gather(by_rank), fit.row, problem.T, problem.task)
     total = losses @ weight
     at = select_rank(losses, weight)
     records = []

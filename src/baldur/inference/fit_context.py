@@ -7,6 +7,7 @@ inner fold, and submodels are scored by their predictions for the rows that a fo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -21,7 +22,7 @@ from baldur.inference.ensemble import (
     over_candidates,
     view_moments,
 )
-from baldur.inference.inner_folds import EnsembleData, Fold, FoldBatch, Problem, folds_at_once
+from baldur.inference.inner_folds import EnsembleData, Fold, FoldBatch, folds_at_once
 from baldur.inference.selection import (
     CONFIDENT,
     INTERVAL,
@@ -34,7 +35,7 @@ from baldur.inference.selection import (
 )
 from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
 from baldur.inference.submodel_path import Entering, SubmodelPath, make_path
-from baldur.model.likelihood import Task, take_folds
+from baldur.model.likelihood import take_folds
 
 Watcher = Callable[[dict[str, Any]], None]
 
@@ -54,7 +55,7 @@ class FitContext:
     full: Ensemble  # on all rows
     ensembles: list[Ensemble]  # in the folds of each batch
     stacking: Stacking  # learned on all held-out rows
-    without: Stacking  # for each fold, learned without its held-out rows
+    stackings: list[Stacking]  # for each fold of each batch, learned without its held-out rows
     held_whole: list[tuple[Array, Array]]  # held-out moments of the ensemble in each batch
     whole: tuple[Array, Array]  # the same side by side, without padding, (R, C)
     losses: Array  # (N,); held-out losses of the ensemble
@@ -62,7 +63,6 @@ class FitContext:
 
     def __init__(
         self,
-        problem: Problem,
         data: EnsembleData,
         index: Index,
         places: list[IntArray],
@@ -70,33 +70,26 @@ class FitContext:
         n_jobs: int | None = None,
         watch: Watcher | None = None,
     ) -> None:
-        self.problem, self.data, self.index = problem, data, index
+        self.problem = problem = data.problem
+        self.data, self.index = data, index
         self.n_jobs, self.watch = n_jobs, watch
-        self.task: Task = problem.task
-        self.T = problem.T
         self.weight = problem.weight / problem.weight.mean()
-        self.n_factors = self.T.shape[1]  # latent factors behind the outputs
-        M = len(problem.views)
+        self.n_factors = problem.T.shape[1]  # latent factors behind the outputs
+        M = data.n_views
         self.view_counts = [n for n in VIEW_COUNTS if n < M] + [M]
         nobody = np.zeros(0, dtype=np.intp)
         self.everyone = FoldBatch.of(data, [(np.arange(problem.n_samples), nobody)], places[-1:])
         step = folds_at_once(data, max(len(train) for train, _ in folds), len(places[0]))
-        self.starts = list(range(0, len(folds), step))
         self.batches = [
             FoldBatch.of(data, folds[at : at + step], places[:-1][at : at + step])
-            for at in self.starts
+            for at in range(0, len(folds), step)
         ]
         self.held_rows = [held for _, held in folds]
         self.row = np.concatenate([batch.held[batch.held_counted > 0] for batch in self.batches])
 
-    def stacking_of(self, b: int) -> Stacking:
-        """Return the stacking weights of the folds of a batch, each without its held-out rows."""
-        start = self.starts[b]
-        return take_folds(self.without, slice(start, start + len(self.batches[b])))
-
-    def each(self, job: Callable[[int], Any]) -> list[Any]:
-        """Return the results of a function for every batch of folds, in order."""
-        jobs = (delayed(job)(b) for b in range(len(self.batches)))
+    def each(self, function: Callable[..., Any], *batches: Sequence[Any]) -> list[Any]:
+        """Return the results of a function for what there is of every batch of folds, in order."""
+        jobs = (delayed(function)(*parts) for parts in zip(*batches, strict=True))
         return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
 
     def tell(self, event: str, done: float) -> None:
@@ -115,13 +108,13 @@ class FitContext:
         self.tell("the ensemble is fitted on all samples", 0.08)
         fitted, total = count(1), len(self.batches)
 
-        def job(b: int) -> Ensemble:
-            found = fit_ensemble(self.batches[b], **settings)
+        def fit(batch: FoldBatch) -> Ensemble:
+            ensemble = fit_ensemble(batch, **settings)
             k = next(fitted)
             self.tell(f"{k} of {total} batches of inner folds are fitted", 0.08 + 0.62 * k / total)
-            return found
+            return ensemble
 
-        self.ensembles = self.each(job)
+        self.ensembles = self.each(fit, self.batches)
 
     def stack(self) -> None:
         """Learn the stacking weights, with and without the held-out rows of each fold."""
@@ -131,11 +124,15 @@ class FitContext:
             mean, var = ensemble.member_moments()
             moments.append((mean[real], var[real]))
         mean, var = (np.concatenate(part) for part in zip(*moments, strict=True))
-        repeats = np.bincount(self.row, minlength=len(self.T))
-        weight = self.weight[self.row] / repeats[self.row]
-        base, _ = self._base_moments()
-        held = HeldOut(mean, var, base, self.T[self.row], self.row, weight)
-        self.stacking, self.without = fit_stacking(held, self.held_rows, self.task)
+        T, row = self.problem.T, self.row
+        weight = self.weight[row] / np.bincount(row, minlength=len(T))[row]
+        held = HeldOut(mean, var, self._base_moments()[0], T[row], row, weight)
+        self.stacking, without = fit_stacking(held, self.held_rows, self.problem.task)
+        ends = np.cumsum([len(batch) for batch in self.batches])
+        self.stackings = [
+            take_folds(without, slice(end - len(batch), end))
+            for end, batch in zip(ends, self.batches, strict=True)
+        ]
 
     def _base_moments(self) -> tuple[Array, Array]:
         """Return mean and variance of the base rate for all held-out rows, each (R, C)."""
@@ -150,21 +147,21 @@ class FitContext:
     def score_base_rate(self) -> Score:
         """Return the score of the base rate of every fold."""
         mean, var = self._base_moments()
-        losses = mean_losses(mean, var + 1e-12, self.row, self.T, self.task)
-        nothing = np.zeros(self.T.shape[1])
+        losses = mean_losses(mean, var + 1e-12, self.row, self.problem.T, self.problem.task)
+        nothing = np.zeros(self.problem.T.shape[1])
         # One value for all rows orders none of them and explains no variance.
-        accuracy = 0.0 if self.task == "regression" else 0.5
+        accuracy = 0.5 if self.problem.logistic else 0.0
         return Score(nothing + 1.0, nothing, losses, accuracy, 0.0)
 
     def score_views(self) -> list[Score]:
         """Return the scores of the ensemble on its first views, for every number of views."""
-        found = self.each(
-            lambda b: view_moments(self.ensembles[b], self.stacking_of(b), self.view_counts)
+        moments = self.each(
+            partial(view_moments, counts=self.view_counts), self.ensembles, self.stackings
         )
-        self.held_whole = [(mean[-1], var[-1]) for mean, var in found]
-        mean, var = self.gather([(m[None], v[None]) for m, v in self.held_whole])
-        self.whole = mean[0], var[0]
-        scores = self.score(found)
+        self.held_whole = [(mean[-1], var[-1]) for mean, var in moments]
+        mean, var = self.gather(moments)
+        self.whole = mean[-1], var[-1]
+        scores = self.score(moments)
         self.losses = scores[-1].losses
         self.tell("submodels with fewer views are scored", 0.85)
         return scores
@@ -185,13 +182,13 @@ class FitContext:
         """Return the records of the submodels of one kind, from small to large."""
         records: list[dict[str, Any]] = []
         largest = len(scores) - 1
-        name = "r2" if self.task == "regression" else "auc"
+        name = "auc" if self.problem.logistic else "r2"
         for place, score in enumerate(scores):
             loss = score.losses
             more, error = paired_gap(loss, self.losses, self.weight)
             upper = more + CONFIDENT * error
             mean, spread = paired_gap(loss, np.zeros(len(loss)), self.weight)
-            low, high = accuracy_interval(score.accuracy, score.accuracy_error, self.task)
+            low, high = accuracy_interval(score.accuracy, score.accuracy_error, self.problem.task)
             records.append(
                 {
                     "step": kind,
@@ -217,29 +214,16 @@ class FitContext:
         """Return which views the first ones on all rows are, (M,)."""
         return first_views(self.full.view_order(), n_views)[0]
 
-    def paths(
-        self, n_views: int, size: int, most: IntArray | None = None
-    ) -> tuple[SubmodelPath, list[SubmodelPath]]:
-        """Return submodel paths of so many columns, on all rows and in every batch of folds.
-
-        `most` (M,) is the largest number of features of each view.
-        """
-        return self.full_path(n_views, size, most), self.fold_paths(n_views, size, most)
-
-    def full_path(self, n_views: int, size: int, most: IntArray | None = None) -> SubmodelPath:
-        """Return the submodel path on all rows."""
-        return make_path(self.full, self.stacking, n_views, size, self.task, most)
+    def path(self, n_views: int, size: int, most: IntArray | None = None) -> SubmodelPath:
+        """Return the submodel path on all rows; `most` (M,) limits the features of each view."""
+        return make_path(self.full, self.stacking, n_views, size, most)
 
     def fold_paths(
         self, n_views: int, size: int, most: IntArray | None = None
     ) -> list[SubmodelPath]:
         """Return the submodel paths of all inner folds, one object per batch."""
-
-        def job(b: int) -> SubmodelPath:
-            ensemble, stacking = self.ensembles[b], self.stacking_of(b)
-            return make_path(ensemble, stacking, n_views, size, self.task, most)
-
-        return self.each(job)
+        path = partial(make_path, n_views=n_views, size=size, most=most)
+        return self.each(path, self.ensembles, self.stackings)
 
     def gather(self, moments: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
         """Return moments (V, F, C, p) of all batches side by side, each (V, R, C)."""
@@ -259,9 +243,9 @@ class FitContext:
             *self.whole,
             slope=float(self.stacking.slope[0]),
             row=self.row,
-            T=self.T,
+            T=self.problem.T,
             weight=self.weight,
-            task=self.task,
+            task=self.problem.task,
         )
 
     # -- what is known of the features -----------------------------------------------------
@@ -274,10 +258,10 @@ class FitContext:
         """
         shares = self.stacking.shares[0]
         pairs = zip(shares, self.full.members.values(), strict=True)
-        found = [(w, m.spike_slab) for w, m in pairs if m.spike_slab is not None]
-        if found:
-            total = sum(w for w, _ in found)
-            rho = sum(w / total * learned.rho[0] for w, learned in found)
+        learned = [(w, m.spike_slab) for w, m in pairs if m.spike_slab is not None]
+        if learned:
+            total = sum(w for w, _ in learned)
+            rho = sum(w / total * prior.rho[0] for w, prior in learned)
             return self._in_views(np.asarray(rho))
         included = [np.zeros(D) for D in self.problem.widths]
         for k, weight in enumerate(shares):
@@ -293,11 +277,11 @@ class FitContext:
 
     def _in_views(self, values: Array) -> list[Array]:
         """Return values of the candidates (L,) as those of all columns of each view, else 0."""
-        found = [np.zeros(D) for D in self.problem.widths]
+        whole = [np.zeros(D) for D in self.problem.widths]
         parts = np.split(values, np.cumsum([len(columns) for columns in self.index])[:-1])
-        for full, columns, part in zip(found, self.index, parts, strict=True):
+        for full, columns, part in zip(whole, self.index, parts, strict=True):
             full[columns] = part
-        return found
+        return whole
 
     def release(self) -> None:
         """Free the ensembles, which submodels of a path that is made do not need."""

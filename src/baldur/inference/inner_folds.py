@@ -122,24 +122,21 @@ Fold = tuple[IntArray, IntArray]
 
 @dataclass(frozen=True)
 class EnsembleData:
-    """Data of all rows that every fold uses: outcomes, candidates and Gram matrices."""
+    """The problem, and what every fold uses of its features: candidates and Gram matrices."""
 
+    problem: Problem
     columns: Array  # (N, U); features that are a candidate in some fold
     owner: IntArray  # (U,); their views
     groups: IntArray | None  # (U,); columns with the same number enter a submodel together, or None
     grams: Array | None  # (M, N, N)
-    n_features: Array  # (M,); features per view, candidates or not
     absent: Array | None  # (N, M)
-    T: Array  # T, weight: (C, N); outputs and how much each row counts
-    weight: Array
-    logistic: bool  # whether outputs are labels
     always: Mask  # (U,); columns that every submodel has
-    costs: EntryCosts | None = None  # of the U columns, or None
+    costs: EntryCosts | None  # of the U columns, or None
 
     @property
     def n_views(self) -> int:
-        """Return the number of views M of the data."""
-        return len(self.n_features)
+        """Number of views M."""
+        return len(self.problem.views)
 
 
 @dataclass(frozen=True)
@@ -203,9 +200,11 @@ class FoldBatch:
 
     def likelihood(self) -> LogisticLikelihood | GaussianLikelihood:
         """Return the likelihood of the training rows."""
-        kind = LogisticLikelihood if self.data.logistic else GaussianLikelihood
-        T, weight = (part[:, self.rows].swapaxes(0, 1) for part in (self.data.T, self.data.weight))
-        return kind(np.ascontiguousarray(T), weight * self.counted[:, None])
+        problem = self.data.problem
+        kind = LogisticLikelihood if problem.logistic else GaussianLikelihood
+        T = np.ascontiguousarray(problem.T[self.rows].swapaxes(1, 2))
+        weight = problem.weight[self.rows] * self.counted
+        return kind(T, np.repeat(weight[:, None], T.shape[1], axis=1))
 
     def candidate_cells(self, rows: IntArray, counted: Array) -> Array:
         """Return cells of the candidates, (F, rows, L), zero where either is padding."""
@@ -256,30 +255,25 @@ def gather_data(
     ]
     starts = np.cumsum([0, *problem.widths[:-1]])
     absent = np.stack([view.absent for view in problem.views], axis=1).astype(float)
-    weight = np.repeat(problem.weight[None], problem.T.shape[1], axis=0)
+    flat = np.concatenate([columns + start for columns, start in zip(union, starts, strict=True)])
     data = EnsembleData(
+        problem,
         gather(problem.views, union),
         np.repeat(np.arange(M), [len(columns) for columns in union]),
         problem.group_numbers(union),
         None if grams is None else np.stack(grams),
-        np.array(problem.widths, dtype=float),
         absent if absent.any() else None,
-        np.ascontiguousarray(problem.T.T),
-        weight,
-        problem.task != "regression",
-        np.concatenate([np.isin(own, more) for own, more in zip(union, always, strict=True)]),
-        None
-        if problem.costs is None
-        else problem.costs.take(
-            np.concatenate([own + start for own, start in zip(union, starts, strict=True)])
+        np.concatenate(
+            [np.isin(columns, more) for columns, more in zip(union, always, strict=True)]
         ),
+        None if problem.costs is None else problem.costs.take(flat),
     )
     return data, places
 
 
 def folds_at_once(data: EnsembleData, n: int, L: int) -> int:
     """Return how many folds of n rows and L candidates are fitted in one batch."""
-    C, M = len(data.T), 0 if data.grams is None else data.n_views
+    C, M = data.problem.T.shape[1], 0 if data.grams is None else data.n_views
     side = n if data.grams is not None else min(n, L + 1)
     square = 8 * C * side * side
     per_fold = 4 * square + 8 * (M * n * n + (3 + C) * n * L)
@@ -320,6 +314,11 @@ class Problem:
     def n_samples(self) -> int:
         """Number of samples in the fit."""
         return self.views[0].shape[0]
+
+    @property
+    def logistic(self) -> bool:
+        """Whether outputs are labels."""
+        return self.task != "regression"
 
     @property
     def widths(self) -> list[int]:
@@ -380,8 +379,7 @@ def candidates(
         return every, [view.weighted_gram() for view in problem.views]
     columns = []
     for rows in fits:
-        logistic = problem.task != "regression"
-        left = residual(problem.T[rows].T, problem.weight[rows], logistic=logistic).T
+        left = residual(problem.T[rows].T, problem.weight[rows], logistic=problem.logistic).T
         full: Array = np.zeros(np.shape(problem.T))
         full[rows] = left / np.maximum(np.linalg.norm(left, axis=0), 1e-12)
         columns.append(full)

@@ -55,22 +55,26 @@ COLUMNS = Each(Numbers("?", "int", low=0, below="D", unique=True), "M")
 """For each view, the columns that have a weight, none twice."""
 
 
-class CoefficientSums:
-    """Means and second moments of the weights of each view, (K, D_m), and mean intercepts (K,)."""
+Coefficients = tuple[list[Array], list[Array], Array]
+"""For each view two arrays (K, D_m) that belong to its weights, and intercepts (K,)."""
 
-    def __init__(self, K: int, widths: Sequence[int]) -> None:
-        self.mean = [np.zeros((K, D)) for D in widths]
-        self.second = [np.zeros((K, D)) for D in widths]
-        self.intercept = np.zeros(K)
 
-    def add_columns(self, index: Index, weights: Array, mean: Array, var: Array) -> None:
-        """Add means and variances (J, K, L) of weights on the columns `index`."""
-        edges = np.concatenate([[0], np.cumsum([len(columns) for columns in index])])
-        first = np.einsum("jk,jkl->kl", weights, mean)
-        second = np.einsum("jk,jkl->kl", weights, mean**2 + var)
-        for m, columns in enumerate(index):
-            self.mean[m][:, columns] += first[:, edges[m] : edges[m + 1]]
-            self.second[m][:, columns] += second[:, edges[m] : edges[m + 1]]
+def moments_by_view(
+    index: Index, widths: Sequence[int], weights: Array, mean: Array, var: Array
+) -> tuple[list[Array], list[Array]]:
+    """Return pooled means and second moments of the weights of each view, each (K, D_m).
+
+    Shapes: weights (J, K), mean and var (J, K, L), of the columns `index`.
+    """
+    edges = np.cumsum([len(columns) for columns in index])[:-1]
+    found: list[list[Array]] = []
+    for values in (mean, mean**2 + var):
+        pooled = np.split(np.einsum("jk,jkl->kl", weights, values), edges, axis=1)
+        views = [np.zeros((len(part), D)) for part, D in zip(pooled, widths, strict=True)]
+        for view, columns, part in zip(views, index, pooled, strict=True):
+            view[:, columns] += part
+        found.append(views)
+    return found[0], found[1]
 
 
 @dataclass
@@ -94,11 +98,14 @@ class WeightGaussian:
         var = np.einsum("jknl,nl->jkn", np.matmul(X1, self.cov), X1)
         return np.matmul(self.mean, X1.T), np.maximum(var, 1e-12)
 
-    def add_coefficients(self, sums: CoefficientSums, weights: Array) -> None:
-        """Add the means and variances of the weights to `sums`."""
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def coefficients(self, weights: Array, widths: Sequence[int]) -> Coefficients:
+        """Return pooled means and second moments of the weights, and mean intercepts."""
         var = np.einsum("jkll->jkl", self.cov)[..., 1:]
-        sums.intercept += (weights * self.mean[..., 0]).sum(axis=0)
-        sums.add_columns(self.index, weights, self.mean[..., 1:], var)
+        intercept = (weights * self.mean[..., 0]).sum(axis=0)
+        return *moments_by_view(self.index, widths, weights, self.mean[..., 1:], var), intercept
 
     def entering(self, widths: Sequence[int]) -> Index:
         """Return the features of each view."""
@@ -155,20 +162,24 @@ class KernelGaussian:
         mean, var = predict_rows(q, K + self.intercept_var, own + self.intercept_var)
         return mean, np.maximum(var, 1e-12)
 
-    def add_coefficients(self, sums: CoefficientSums, weights: Array) -> None:
-        """Add means s x^T alpha and variances s - s^2 x^T C^-1 x; one pass over the views."""
-        sums.intercept += (weights * self.intercept_var * self.alpha.sum(axis=-1)).sum(axis=0)
+    def __len__(self) -> int:
+        return len(self.alpha)
+
+    def coefficients(self, weights: Array, widths: Sequence[int]) -> Coefficients:
+        """Return the same from means s x^T alpha and variances s - s^2 x^T C^-1 x, in one pass."""
+        intercept = (weights * self.intercept_var * self.alpha.sum(axis=-1)).sum(axis=0)
         if self.cells is not None:
             assert self.index is not None
             part = np.matmul(self.half, self.cells)
             S = np.einsum("jknl,jknl->jkl", part, part)
             mean = self.s * np.matmul(self.alpha, self.cells)
-            sums.add_columns(self.index, weights, mean, np.maximum(self.s - self.s**2 * S, 0.0))
-            return
+            var = np.maximum(self.s - self.s**2 * S, 0.0)
+            return *moments_by_view(self.index, widths, weights, mean, var), intercept
         assert self.train is not None
         J, K, N = self.alpha.shape
         inverses = np.matmul(self.half.swapaxes(-1, -2), self.half)
         alphas = np.ascontiguousarray(self.alpha.reshape(J * K, N).T)
+        means, seconds = ([np.zeros((K, D)) for D in widths] for _ in range(2))
         for m, view in enumerate(self.train):
             s = self.s[:, :, m]
             prior = (weights * s).sum(axis=0)
@@ -178,9 +189,10 @@ class KernelGaussian:
             matrices = np.einsum("jk,jknr->knr", weights * s**2, inverses)
             projected, quadratics = view.project_with_quadratics(alphas, list(matrices))
             mean = s[..., None] * projected.reshape(J, K, -1)
-            sums.mean[m] += np.einsum("jk,jkd->kd", weights, mean)
-            sums.second[m] += np.einsum("jk,jkd->kd", weights, mean**2)
-            sums.second[m] += np.maximum(prior[:, None] - quadratics, 0.0)
+            means[m] += np.einsum("jk,jkd->kd", weights, mean)
+            seconds[m] += np.einsum("jk,jkd->kd", weights, mean**2)
+            seconds[m] += np.maximum(prior[:, None] - quadratics, 0.0)
+        return means, seconds, intercept
 
     def entering(self, widths: Sequence[int]) -> Index:
         """Return the columns, or all features of views with a variance."""
@@ -203,11 +215,6 @@ class KernelGaussian:
         cov = -np.matmul(part.swapaxes(-1, -2), part)
         np.einsum("jkll->jkl", cov)[...] += prior
         return prior * np.matmul(self.alpha, X1), cov
-
-
-def block_size(block: WeightGaussian | KernelGaussian) -> int:
-    """Return the number of Gaussians in a block."""
-    return len(block.mean) if isinstance(block, WeightGaussian) else len(block.alpha)
 
 
 def squared_lengths(view: PreparedView) -> Array:
@@ -317,7 +324,7 @@ class Predictor:
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse weights of other Gaussians, and outputs that are not the factors."""
-        total = sum(map(block_size, self.blocks))
+        total = sum(map(len, self.blocks))
         need(total == len(self.weights), f"expected {total} rows", "weights")
         same = self.factors is not None or sizes.known["C"] == sizes.known["K"]
         need(same, "expected them where factors are not outputs", "factors")
@@ -360,12 +367,15 @@ class Predictor:
 
     def coefficients(self) -> tuple[list[Array], list[Array], Array]:
         """Return means and s.d. of the weights of each view (C, D_m), and intercepts (C,)."""
-        sums, at = CoefficientSums(self.weights.shape[1], self.widths), 0
+        parts, at = [], 0
         for block in self.blocks:
-            J = block_size(block)
-            block.add_coefficients(sums, self.weights[at : at + J])
-            at += J
-        mean, second, b = sums.mean, sums.second, sums.intercept
+            parts.append(block.coefficients(self.weights[at : at + len(block)], self.widths))
+            at += len(block)
+        means, seconds, intercepts = zip(*parts, strict=True)
+        mean, second = (
+            [sum(views) for views in zip(*each, strict=True)] for each in (means, seconds)
+        )
+        b = np.asarray(sum(intercepts))
         std = [np.sqrt(np.maximum(s - m**2, 0.0)) for m, s in zip(mean, second, strict=True)]
         if self.calibration is not None:
             mean, std, b = self.calibration.calibrate_weights(mean, std, b)
@@ -387,19 +397,17 @@ class Predictor:
             return self.missing_variance
         return np.asarray(self.missing_variance @ self.factors.P**2)
 
-    def count_joint(self) -> tuple[Index, int]:
-        """Return the features that have a weight, and the numbers in the covariance of `joint`."""
+    def joint_index(self) -> Index:
+        """Return the features of each view that have a weight."""
         used = [np.zeros(D, dtype=bool) for D in self.widths]
         for block in self.blocks:
             for mask, columns in zip(used, block.entering(self.widths), strict=True):
                 mask[columns] = True
-        index = [np.flatnonzero(mask) for mask in used]
-        L = 1 + sum(map(len, index))
-        return index, len(self.weights) * self.weights.shape[1] * L * L
+        return [np.flatnonzero(mask) for mask in used]
 
     def joint(self) -> WeightGaussian:
         """Return the pooled, calibrated Gaussian over the weights of each output, one block."""
-        index, _ = self.count_joint()
+        index = self.joint_index()
         starts = np.concatenate([[0], np.cumsum([len(columns) for columns in index])])
         L, K = 1 + int(starts[-1]), self.weights.shape[1]
         means, covs = [], []
@@ -408,17 +416,17 @@ class Predictor:
             at = np.concatenate(
                 [[0], *(1 + starts[m] + np.searchsorted(index[m], c) for m, c in enumerate(own))]
             ).astype(np.intp)
-            J = block_size(block)
+            J = len(block)
             mean, cov = np.zeros((J, K, L)), np.zeros((J, K, L, L))
             mean[..., at], cov[..., at[:, None], at] = block.joint(self.widths)
             means.append(mean)
             covs.append(cov)
         gathered = WeightGaussian(index, np.concatenate(means), np.concatenate(covs))
-        made = pool(gathered, self.weights, self.calibration)
+        pooled = pool(gathered, self.weights, self.calibration)
         if self.factors is None:
-            return made
-        mean, cov = self.factors.project_weights(made.mean[0], made.cov[0])
-        mean[:, 0] = self.factors.project_intercept(made.mean[0, :, 0])
+            return pooled
+        mean, cov = self.factors.project_weights(pooled.mean[0], pooled.cov[0])
+        mean[:, 0] = self.factors.project_intercept(pooled.mean[0, :, 0])
         return WeightGaussian(index, mean[None], cov[None])
 
 
@@ -507,9 +515,8 @@ def share_factors(predictor: Predictor, views: Views, n_factors: int) -> Predict
         return predictor
     centre, directions = principal_directions(eta, np.ones((1, eta.shape[2])))
     factors = SharedFactors(directions[0, :n_factors], centre[0])
-    made = replace(predictor, factors=factors)
     coefs, _, _ = predictor.coefficients()
-    index, _ = predictor.count_joint()
+    index = predictor.joint_index()
     # Only columns with a weight are read, so a submodel of few features costs little.
     parts = np.stack(
         [
@@ -521,6 +528,9 @@ def share_factors(predictor: Predictor, views: Views, n_factors: int) -> Predict
     )  # (M, C, n)
     absent: Any = np.stack([view.absent for view in views], axis=1).astype(float)
     latent = np.matmul(factors.R, parts)
-    made.signal = mean_squares(latent, absent)
-    made.output_signal = mean_squares(np.matmul(factors.R.T, latent), absent)
-    return made
+    return replace(
+        predictor,
+        factors=factors,
+        signal=mean_squares(latent, absent),
+        output_signal=mean_squares(np.matmul(factors.R.T, latent), absent),
+    )

@@ -40,7 +40,7 @@ from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.path_search import Basis, search, whole_groups
 from baldur.inference.stacking import Stacking, mixture, pooled_weights
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Task, logistic_rates, take_folds
+from baldur.model.likelihood import logistic_rates, take_folds
 from baldur.model.posterior import FeaturePosterior, with_ones
 
 SIZES = (
@@ -212,7 +212,6 @@ def make_path(
     stacking: Stacking,
     n_views: int,
     size: int,
-    task: Task,
     most: IntArray | None = None,
 ) -> SubmodelPath:
     """Order the features of the first views of every fold and project the ensemble onto them.
@@ -253,7 +252,7 @@ def make_path(
     eta, spread = mixture(mean, var, first[..., None])
     likelihood = batch.likelihood()
     H = likelihood.weight.copy()
-    if task != "regression":
+    if data.problem.logistic:
         p, _, _ = logistic_rates(eta, spread)
         H *= np.maximum(p * (1.0 - p), 1e-4)
     basis = search(

@@ -238,7 +238,7 @@ def submodel_predictor(
     signal, lacking = path.signal(0, size)
     mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
     shrink, noise, stretch = np.ones(len(mean)), path.noise[0], score.stretch
-    if fit.problem.task == "regression":
+    if not fit.problem.logistic:
         noise = noise + score.left_out
     else:
         shrink = shrinkage(score.left_out)
@@ -266,8 +266,8 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
 
     `score` says how these views compare with the ensemble.
     """
-    left_out, C = score.left_out, len(fit.data.T)
-    regression = fit.problem.task == "regression"
+    left_out, C = score.left_out, fit.problem.T.shape[1]
+    regression = not fit.problem.logistic
     weights = fit.full.point_weights(fit.stacking.shares)[:, 0]  # (J, C)
     designs = Designs.of(fit.full.batch)
     nobody = np.zeros(1, dtype=np.intp)

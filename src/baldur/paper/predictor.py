@@ -258,15 +258,13 @@ class MeanFieldPredictor:
         """Variance that a missing view adds to each factor of `joint`: none in this model."""
         return np.zeros((len(self.result.W), max(self.V.shape[1], 1)))
 
-    def count_joint(self) -> tuple[Index, int]:
-        """Return the features that have a weight, and the numbers in the covariance of `joint`."""
-        index = [spread.index for spread in self.result.spread]
-        L = 1 + sum(map(len, index))
-        return index, max(self.V.shape[1], 1) * L * L
+    def joint_index(self) -> Index:
+        """Return the features of each view that have a weight."""
+        return [spread.index for spread in self.result.spread]
 
     def joint(self) -> WeightGaussian:
         """Return the Gaussian over the weights of K factors; different views are independent."""
-        index, _ = self.count_joint()
+        index = self.joint_index()
         K, L = self.V.shape[1], sum(map(len, index))
         mean = np.zeros((1, max(K, 1), 1 + L))
         cov = np.zeros((1, max(K, 1), 1 + L, 1 + L))

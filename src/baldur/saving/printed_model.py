@@ -26,7 +26,7 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
     preparation: Preparation = model.preparation_
     harmoniser = _harmoniser(preparation)
     predictor = model.predictor
-    index, _ = predictor.count_joint()
+    index = predictor.joint_index()
     missing_variance = predictor.joint_missing_variance
     _check_size(missing_variance.shape[1], sum(map(len, index)))
     loadings = predictor.loadings
