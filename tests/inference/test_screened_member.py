@@ -6,7 +6,12 @@ import pytest
 from baldur import BaldurClassifier
 from baldur.datasets import make_adni_like, make_multiview
 from baldur.inference import dense_members
-from baldur.inference.dense_members import LEAST, fit_screened, marginal_associations
+from baldur.inference.dense_members import (
+    LEAST,
+    fit_screened,
+    marginal_associations,
+    share_beyond_chance,
+)
 from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble import SCREENED, Designs, fit_ensemble
 from baldur.model.likelihood import residual
@@ -20,6 +25,15 @@ def case_of(task, absent=False):
     problem, _ = make_problem(task, N=N, sizes=SIZES, absent=absent)
     folds = unequal_folds(N)
     return problem, folds, *gathered(problem, folds, False)
+
+
+def fit_strongest(design, absent, likelihood, left, size, smaller=None):
+    """Return the member of the strongest columns, fitted until it has converged."""
+    order, squares = marginal_associations(design, left, absent)
+    share = share_beyond_chance(squares, size, sum(SIZES) * likelihood.n_outputs)
+    return fit_screened(
+        design, absent, likelihood, order[:, :size], share, smaller=smaller, max_iter=1000
+    )
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -63,8 +77,7 @@ def test_the_order_of_columns_changes_nothing(task):
     left = residual(likelihood.T, likelihood.weight, logistic=task != "regression")
     turned = np.tile(np.arange(sum(SIZES))[::-1], (len(batch), 1))
     found = [
-        fit_screened(d, None, likelihood, marginal_associations(d, left, None, sum(SIZES)), 10)
-        for d in (design, design.reordered(turned))
+        fit_strongest(d, None, likelihood, left, 10) for d in (design, design.reordered(turned))
     ]
     for one, two in zip(*(member.points for member in found), strict=True):
         np.testing.assert_allclose(two.q.s, one.q.s, rtol=1e-6)
@@ -81,14 +94,9 @@ def test_the_start_changes_nothing(task, absent, size, monkeypatch):
     likelihood, lacking = batch.likelihood(), batch.absent()
     design = batch.candidate_design()
     left = residual(likelihood.T, likelihood.weight, logistic=task != "regression")
-    found = marginal_associations(design, left, lacking, sum(SIZES))
-    smaller = fit_screened(design, lacking, likelihood, found, 5, max_iter=1000)
-    one, two = (
-        fit_screened(
-            design, lacking, likelihood, found, size, smaller=start, max_iter=1000
-        ).variances
-        for start in (None, smaller)
-    )
+    given = design, lacking, likelihood, left
+    smaller = fit_strongest(*given, 5)
+    one, two = (fit_strongest(*given, size, start).variances for start in (None, smaller))
     share = one / one.sum(axis=-1, keepdims=True)
     # A tenth of the tolerance that counts as converged.
     np.testing.assert_allclose(share * two, share * one, rtol=1e-2, atol=1e-6)
@@ -97,7 +105,7 @@ def test_the_start_changes_nothing(task, absent, size, monkeypatch):
 def test_columns_that_pad_come_last():
     X1 = np.ones((1, 4, 4))
     design = ColumnDesign(X1, np.array([[1, 0, 1]]), np.array([4.0]), 1)
-    assert marginal_associations(design, np.ones((1, 1, 4)), None, 1).order[0, 0] == 1
+    assert marginal_associations(design, np.ones((1, 1, 4)), None)[0][0, 0] == 1
 
 
 @pytest.mark.parametrize(("n_features", "n_outputs"), [(400, 1), (30, 1), (200, 3)])
@@ -110,12 +118,17 @@ def test_associations_of_noise_are_those_of_chance(n_features, n_outputs, size):
     owner = np.zeros((F, n_features), dtype=int)
     design = ColumnDesign(X1, owner, np.full(F, float(n)), 1)
     noise = rng.standard_normal((F, n_outputs, n))
-    kept = marginal_associations(design, noise, None, n_features).beyond_chance(size)
+
+    def share():
+        _, squares = marginal_associations(design, noise, None)
+        return share_beyond_chance(squares, size, n_features * n_outputs)
+
+    kept = share()
     assert kept.min() >= LEAST
     assert kept.mean() < 0.12
     X1[:, :, 1 : 1 + size] += noise[:, 0, :, None]  # a cause that these columns share
     X1 /= X1.std(axis=1, keepdims=True)
-    assert marginal_associations(design, noise, None, n_features).beyond_chance(size).min() > 0.8
+    assert share().min() > 0.8
 
 
 def test_a_screened_member_alone_has_all_features_where_there_are_few(few_repeats):  # noqa: F811
@@ -136,11 +149,11 @@ def test_people_without_a_view_count_neither_for_nor_against_its_features():
     X1[0, few:, 1:][:, owner[0] == 1] = 0.0
     design = ColumnDesign(X1, owner, np.array([float(n)]), 2)
     left = rng.standard_normal((1, 2, n))
-    whole = marginal_associations(design, left, absent, 8)
+    whole = marginal_associations(design, left, absent)
     part = ColumnDesign(X1[:, :few], owner, np.array([float(few)]), 2)
-    alone = marginal_associations(part, left[:, :, :few], None, 8)
+    alone = marginal_associations(part, left[:, :, :few], None)
     for column in np.flatnonzero(owner[0] == 1):
-        values = [a.squares[0, a.order[0] == column] for a in (whole, alone)]
+        values = [squares[0, order[0] == column] for order, squares in (whole, alone)]
         np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
 

@@ -108,7 +108,7 @@ def test_rows_and_columns_that_pad_change_nothing():
         return fit_spike_slab(
             batch.candidate_design(),
             batch.absent(),
-            data.n_features,
+            np.array(problem.widths),
             batch.likelihood(),
             wide=False,
         )

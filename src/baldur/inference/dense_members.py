@@ -336,29 +336,24 @@ LEAST = 1e-3
 would leave the posterior undefined."""
 
 
-@dataclass(frozen=True)
-class Associations:
-    """Marginal associations of the candidate columns of each fold."""
+def share_beyond_chance(squares: Array, size: int, n_tests: int) -> Array:
+    """Return the share of the strongest associations that chance does not explain, (F,).
 
-    order: IntArray  # (F, L); columns by falling strength; those that pad come last
-    squares: Array  # (F, L); z^2 in this order
-    n_tests: int  # features times outputs that could have been chosen
-
-    def beyond_chance(self, size: int) -> Array:
-        """Return the share of the strongest associations that chance does not explain, (F,)."""
-        ranks = np.arange(1, size + 1) - 0.5
-        by_chance = float(chi2.isf(ranks / max(self.n_tests, size), 1).mean())
-        found = self.squares[:, :size].mean(axis=1)
-        return np.maximum(1.0 - by_chance / np.maximum(found, 1e-12), LEAST)
+    `squares` (F, L) are z^2, falling; `n_tests` features times outputs could have been chosen.
+    """
+    ranks = np.arange(1, size + 1) - 0.5
+    by_chance = float(chi2.isf(ranks / max(n_tests, size), 1).mean())
+    mean = squares[:, :size].mean(axis=1)
+    return np.maximum(1.0 - by_chance / np.maximum(mean, 1e-12), LEAST)
 
 
 def marginal_associations(
-    design: ColumnDesign, left: Array, absent: Array | None, n_features: int
-) -> Associations:
-    """Return the associations z_d = x_d^T r of all candidate columns.
+    design: ColumnDesign, left: Array, absent: Array | None
+) -> tuple[IntArray, Array]:
+    """Return all candidate columns by falling association z_d = x_d^T r, and z^2, each (F, L).
 
     r has length 1 over the rows that have the view of the column; cells of other rows are 0. Of
-    several outputs the largest absolute value counts.
+    several outputs the largest absolute value counts. Columns that pad come last.
 
     Shapes: left (F, C, n), absent (F, n, M).
     """
@@ -368,28 +363,27 @@ def marginal_associations(
     z2 = z2.max(axis=1)
     z2[design.owner == design.n_views] = -1.0
     order = np.argsort(-z2, axis=1, kind="stable")
-    return Associations(order, np.take_along_axis(z2, order, axis=1), n_features * left.shape[1])
+    return order, np.take_along_axis(z2, order, axis=1)
 
 
 def fit_screened(
     design: ColumnDesign,
     absent: Array | None,
     likelihood: Likelihood,
-    found: Associations,
-    size: int,
+    columns: IntArray,
+    share: Array,
     *,
     smaller: Member | None = None,
     max_iter: int = 200,
 ) -> Member:
     """Learn q(w) of the strongest columns, with one prior variance per view.
 
-    The variances are not integrated over: their evidence would use the outcome twice, because it
-    chose the columns.
+    The variances are multiplied by the share that chance does not explain. They are not integrated
+    over: their evidence would use the outcome twice, because it chose the columns.
 
-    Shapes: absent (F, n, M).
+    Shapes: absent (F, n, M), columns (F, K), share (F,).
     """
-    chosen = found.order[:, :size]
-    part = design.reordered(chosen)
+    part = design.reordered(columns)
     # Variances of views need no columns, only the Gram matrices of these.
     views = part if part.uses_features else GramDesign(part.grams, part.count, part.intercept_var)
     near = None
@@ -399,7 +393,7 @@ def fit_screened(
     q, variances, history, converged = learn_variances(
         views, absent, likelihood, max_iter=max_iter, tolerance=SCREENED_TOLERANCE, near=near
     )
-    shrunk = found.beyond_chance(size)[:, None, None] * variances
+    shrunk = share[:, None, None] * variances
     points, weights = over_scales(q.with_variances(part.spread(shrunk), part), most=0)
-    points = [replace(p, selects=True, columns=chosen[p.folds]) for p in points]
+    points = [replace(p, selects=True, columns=columns[p.folds]) for p in points]
     return Member(points, weights, history, converged, variances)

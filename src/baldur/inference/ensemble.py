@@ -22,6 +22,7 @@ from baldur.inference.dense_members import (
     fit_pooled,
     fit_screened,
     marginal_associations,
+    share_beyond_chance,
 )
 from baldur.inference.design import ColumnDesign, Design
 from baldur.inference.inner_folds import FoldBatch
@@ -227,11 +228,17 @@ def fit_ensemble(
     sizes = _screened_sizes(members, total, alone=not fitted)
     if sizes:
         left = residual(likelihood.T, likelihood.weight, logistic=problem.logistic)
-        found = marginal_associations(designs.candidates, left, absent, total)
+        order, squares = marginal_associations(designs.candidates, left, absent)
     smaller: Member | None = None
     for name, size in sizes.items():
         smaller = fitted[name] = fit_screened(
-            designs.candidates, absent, outputs, found, size, smaller=smaller, max_iter=max_iter
+            designs.candidates,
+            absent,
+            outputs,
+            order[:, :size],
+            share_beyond_chance(squares, size, total * likelihood.n_outputs),
+            smaller=smaller,
+            max_iter=max_iter,
         )
     return _summarise(batch, likelihood, fitted)
 

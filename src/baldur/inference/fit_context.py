@@ -159,8 +159,8 @@ class FitContext:
             partial(view_moments, counts=self.view_counts), self.ensembles, self.stackings
         )
         self.held_whole = [(mean[-1], var[-1]) for mean, var in moments]
-        mean, var = self.gather(moments)
-        self.whole = mean[-1], var[-1]
+        mean, var = (np.ascontiguousarray(part[-1]) for part in self.gather(moments))
+        self.whole = mean, var
         scores = self.score(moments)
         self.losses = scores[-1].losses
         self.tell("submodels with fewer views are scored", 0.85)

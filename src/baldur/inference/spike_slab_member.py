@@ -34,6 +34,7 @@ once. Arrays are (F, C, L): folds by outputs by candidate features.
 from __future__ import annotations
 
 import time
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,7 @@ from baldur.inference.dense_members import (
 from baldur.inference.design import ColumnDesign
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import Likelihood, take_folds
-from baldur.model.posterior import weighted_gram
+from baldur.model.posterior import put_folds, weighted_gram
 
 MIN_RHO = 1e-10
 """Floor of an inclusion probability, so that its logarithm and its variance stay finite."""
@@ -147,11 +148,12 @@ def wider_variance(matched: Array, rho: Array, slab: Array) -> Array:
 
 @dataclass
 class SpikeSlab:
-    """Inclusion probabilities, shares and slab variances that were learned."""
+    """What a spike-and-slab prior has learned."""
 
     rho: Array  # (F, L); inclusion probability of each candidate
     pi: Array  # (F, M); share of included features, per view
     slab: Array  # (F, C, M); variance of the weights of included features
+    s: Array  # (F, C, L); prior variances that summarise the spike and slab
 
 
 @dataclass
@@ -162,7 +164,6 @@ class _State:
     squares: Array
     grams: Array
     learned: SpikeSlab
-    s: Array
     second: Array
     length: Array
     step: Array
@@ -183,40 +184,30 @@ def fit_spike_slab(
     Shapes: absent (F, n, M), n_features (M,).
     """
     began = time.perf_counter()
-    F = len(design.owner)
-    C, M = likelihood.n_precisions, design.n_views
-    if start is None:
-        pi = np.tile(np.minimum(0.3, EXPECTED_IN / n_features), (F, 1))
-        learned = SpikeSlab(_by_owner(pi, design.owner), pi, np.ones((F, C, M)))
-    else:
-        found = start.spike_slab
-        slab = np.repeat(found.slab, C // found.slab.shape[1], axis=1)
-        learned = SpikeSlab(found.rho.copy(), found.pi.copy(), slab)
-    s = learned.rho[:, None] * design.spread(learned.slab)
-    joint: Member | None = None  # the fit with shared variances, if this one goes on from it
-    if start is not None and start.spike_slab.slab.shape[1] < C:
-        joint = start
-        s = np.repeat(joint.points[0].q.s, C, axis=1)
+    F, C = len(design.owner), likelihood.n_precisions
+    learned = _begin(design, n_features, C, start)
+    # The fit with shared variances, if this one goes on from it.
+    joint = start if start is not None and start.spike_slab.slab.shape[1] < C else None
+    if joint is not None:
+        learned.s = np.repeat(joint.points[0].q.s, C, axis=1)
+    s = learned.s
     state = _State(
         design,
         design.X1[:, :, 1:].swapaxes(1, 2) ** 2,
-        np.zeros((F, M, 0, 0)) if design.uses_features else design.grams,
+        np.zeros((F, design.n_views, 0, 0)) if design.uses_features else design.grams,
         learned,
-        s,
         s.copy(),
         np.full_like(s, FIRST_LENGTH),
         np.zeros_like(s),
     )
     if joint is not None:
-        s = _separate(state, joint.points[0].q, n_features, wide)
+        _separate(state, joint.points[0].q, n_features, wide)
     whole = WeightPosterior.start(design, likelihood, s, absent)
     if start is not None:
         near = start.points[0].q
         whole.sites = near.sites if joint is None else near.own_sites()
-    final_s = s.copy()
-    final = SpikeSlab(learned.rho.copy(), learned.pi.copy(), learned.slab.copy())
+    final = deepcopy(learned)
     q, folds = whole, np.arange(F)
-    q = q.with_variances(s)
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
     least = MIN_ITER if start is None else MIN_WARM_ITER
@@ -224,37 +215,23 @@ def fit_spike_slab(
         least = MIN_OWN_ITER
     shares = joint is not None or likelihood.n_precisions < likelihood.n_outputs
     tolerance = SHARED_TOLERANCE if shares else TOLERANCE
-    uses_all = design.uses_features and s.shape[2] <= MANY_COLUMNS
+    uses_all = design.uses_features and design.owner.shape[1] <= MANY_COLUMNS
     for iteration in range(max_iter if joint is None else min(OWN_ITER, max_iter)):
         look = iteration % LOOK_EVERY == 0 or iteration == 2 or uses_all
         if look:
             chosen, used, shared = _active(state, q.sites.h, uses_all)
             part = state.design if uses_all else state.design.columns(chosen, used)
-        at = chosen[:, None, :]
-        own = part.owner[:, None, :]
-        s_own = np.take_along_axis(state.s, at, axis=2) * used[:, None]
-        padded = np.concatenate([shared, np.zeros((*shared.shape[:2], 1))], axis=2)
-        common = np.take_along_axis(padded, np.broadcast_to(own, s_own.shape), axis=2)
-        s_own = np.maximum(s_own, common)  # the variances that the posterior has
-        q = q.with_variances(s_own, part)
-        if shared.any() or not part.uses_features:
-            n = state.grams.shape[-1]
-            flat = state.grams.reshape(len(shared), M, n * n)
-            K = np.matmul(shared, flat).reshape(len(shared), C, n, n)
-            K += weighted_gram(part.X1[:, :, 1:], s_own - common)
-            K += design.intercept_var
-            q.kernel = K
-        q.refresh()
-        q.refresh_extra()
+        q = _posterior_of_active(q, state, part, chosen, used, shared)
         if look:
             projected, S = state.design.statistics(q.solution, q.sites.h)
             prior = state.design.spread(shared)
-            real_own = np.where(used[:, None] > 0, s_own, np.take_along_axis(prior, at, axis=2))
-            np.put_along_axis(prior, np.broadcast_to(at, s_own.shape), real_own, axis=2)
+            at = np.broadcast_to(chosen[:, None, :], q.s.shape)
+            active = np.where(used[:, None] > 0, q.s, np.take_along_axis(prior, at, axis=2))
+            np.put_along_axis(prior, at, active, axis=2)
             change = _update(state, projected, S, prior, wide, *_every(state))
         else:
             projected, S = part.statistics(q.solution, q.sites.h)
-            change = _update(state, projected, S, s_own, wide, chosen, used)
+            change = _update(state, projected, S, q.s, wide, chosen, used)
         q.damped_update(iteration)
         if iteration > LEARN_AFTER or joint is not None:
             _learn(state, n_features)
@@ -264,7 +241,8 @@ def fit_spike_slab(
         going = change >= tolerance
         if going.all():
             continue
-        _store(whole, final_s, final, folds, q, state)
+        whole.put_sites(folds, q)
+        put_folds(final, folds, state.learned)
         converged[folds[~going]] = True
         keep = np.flatnonzero(going)
         folds = folds[keep]
@@ -273,13 +251,14 @@ def fit_spike_slab(
         q, state, part = take_folds(q, keep), take_folds(state, keep), take_folds(part, keep)
         chosen, used, shared = chosen[keep], used[keep], shared[keep]
     if len(folds):
-        _store(whole, final_s, final, folds, q, state)
+        whole.put_sites(folds, q)
+        put_folds(final, folds, state.learned)
     # Not integrated over scales, as the other members are: these variances have seen the data
     # feature by feature, and the evidence would count it again and prefer them too large.
     if design.uses_features and not uses_all and likelihood.n_outputs == C:
         squares = design.X1[:, :, 1:] ** 2
-        final_s = final_s * _determined(final_s * np.matmul(whole.sites.h, squares))[:, None]
-    whole.s, whole.kernel = final_s, None
+        final.s = final.s * _determined(final.s * np.matmul(whole.sites.h, squares))[:, None]
+    whole.s, whole.kernel = final.s, None
     if joint is not None:
         whole.refresh(optimise_means=True)
         converged = joint.converged
@@ -290,19 +269,59 @@ def fit_spike_slab(
     return Member([point], weights, history, converged, None, final)
 
 
-def _separate(state: _State, q: WeightPosterior, n_features: Array, wide: bool) -> Array:
-    """Give every output its own variances, from a posterior that shared them; return these.
+def _begin(design: ColumnDesign, n_features: Array, C: int, start: Member | None) -> SpikeSlab:
+    """Return the uninformed prior of C outputs, or what the fit `start` has learned."""
+    F, M = len(design.owner), design.n_views
+    if start is None:
+        pi = np.tile(np.minimum(0.3, EXPECTED_IN / n_features), (F, 1))
+        rho, slab = _by_owner(pi, design.owner), np.ones((F, C, M))
+    else:
+        before = start.spike_slab
+        pi, rho = before.pi.copy(), before.rho.copy()
+        slab = np.repeat(before.slab, C // before.slab.shape[1], axis=1)
+    return SpikeSlab(rho, pi, slab, rho[:, None] * design.spread(slab))
+
+
+def _posterior_of_active(
+    q: WeightPosterior,
+    state: _State,
+    part: ColumnDesign,
+    chosen: IntArray,
+    used: Array,
+    shared: Array,
+) -> WeightPosterior:
+    """Return q(w) with the active columns, which are `part`; the others share their variance.
+
+    Shapes: chosen, used (F, K), shared (F, C, M).
+    """
+    s = np.take_along_axis(state.learned.s, chosen[:, None, :], axis=2) * used[:, None]
+    common = part.spread(shared)
+    s = np.maximum(s, common)
+    q = q.with_variances(s, part)
+    if shared.any() or not part.uses_features:
+        F, C, M = shared.shape
+        n = state.grams.shape[-1]
+        K = np.matmul(shared, state.grams.reshape(F, M, n * n)).reshape(F, C, n, n)
+        K += weighted_gram(part.X1[:, :, 1:], s - common)
+        K += part.intercept_var
+        q.kernel = K
+    q.refresh()
+    q.refresh_extra()
+    return q
+
+
+def _separate(state: _State, q: WeightPosterior, n_features: Array, wide: bool) -> None:
+    """Give every output its own variances, from a posterior that shared them.
 
     What the other weights say of a weight does not depend on its own variance, so inclusion
     probabilities, slabs and variances are updated several times from the same posterior.
     """
     projected, S = state.design.statistics(q.solution, q.sites.h)
-    prior = np.broadcast_to(q.s, state.s.shape)
+    prior = np.broadcast_to(q.s, state.learned.s.shape)
     for _ in range(SEPARATE_ITER):
         _update(state, projected, S, prior, wide, *_every(state))
         _learn(state, n_features)
     state.length[:], state.step[:] = FIRST_LENGTH, 0.0
-    return state.s
 
 
 def _by_owner(values: Array, owner: IntArray) -> Array:
@@ -313,7 +332,7 @@ def _by_owner(values: Array, owner: IntArray) -> Array:
 
 def _every(state: _State) -> tuple[IntArray, Array]:
     """Return all columns of each fold, (F, L), and 1 where they are real."""
-    F, _, L = state.s.shape
+    F, L = state.design.owner.shape
     every = np.tile(np.arange(L), (F, 1))
     return every, (state.design.owner < state.design.n_views).astype(float)
 
@@ -324,7 +343,7 @@ def _active(state: _State, h: Array, uses_all: bool) -> tuple[IntArray, Array, A
     The last is (F, C, M): the mean variance of the inactive columns of each view, or zero where
     all of them together are negligible.
     """
-    design, s = state.design, state.s
+    design, s = state.design, state.learned.s
     M = design.n_views
     none = np.zeros((*s.shape[:2], M))
     if uses_all:
@@ -383,13 +402,13 @@ def _update(
     """
     at, M = chosen[:, None, :], state.design.n_views
     s, length, step = (
-        np.take_along_axis(part, at, axis=2) for part in (state.s, state.length, state.step)
+        np.take_along_axis(part, at, axis=2) for part in (state.learned.s, state.length, state.step)
     )
     owner = np.take_along_axis(state.design.owner, chosen, axis=1)
     pi = state.learned.pi
     odds = _by_owner(np.log(pi / (1.0 - pi)), owner)
     padded = np.concatenate([state.learned.slab, np.ones((*s.shape[:2], 1))], axis=2)
-    slab = np.take_along_axis(padded, np.broadcast_to(owner[:, None, :], s.shape), axis=2)
+    slab = np.take_along_axis(padded, owner[:, None, :], axis=2)
     mean, V = cavity(prior, projected, S)
     log_ratio, mean_in, second = slab_moments(mean, V, slab)
     rho = inclusion_probability(log_ratio, odds)
@@ -407,7 +426,7 @@ def _update(
     np.put_along_axis(state.learned.rho, chosen, np.where(keep, rho, before), axis=1)
     for whole, new in (
         (state.second, second),
-        (state.s, s * np.exp(length * now)),
+        (state.learned.s, s * np.exp(length * now)),
         (state.length, length),
         (state.step, now),
     ):
@@ -427,22 +446,6 @@ def _learn(state: _State, n_features: Array) -> None:
     variance = (total + SLAB_COUNT) / (count[:, None] + SLAB_COUNT + reach)
     learned.pi = np.clip(0.5 * (learned.pi + share), 1e-9, 0.95)
     learned.slab = 0.5 * (learned.slab + variance)
-
-
-def _store(
-    whole: WeightPosterior,
-    final_s: Array,
-    final: SpikeSlab,
-    folds: IntArray,
-    q: WeightPosterior,
-    state: _State,
-) -> None:
-    """Store the current state of the folds."""
-    whole.put_sites(folds, q)
-    final_s[folds] = state.s
-    final.rho[folds] = state.learned.rho
-    final.pi[folds] = state.learned.pi
-    final.slab[folds] = state.learned.slab
 
 
 def _record(state: _State, C: int, change: Array, began: float) -> dict[str, Any]:
