@@ -303,7 +303,7 @@ def sets_of(blocks, eta, selected, task="binary", **options):
 
 
 def members(found):
-    return list(zip(found.views.tolist(), found.features.tolist(), strict=True))
+    return [(int(view), int(column)) for view, column in found["members"]]
 
 
 @pytest.fixture(scope="module")
@@ -320,10 +320,10 @@ def test_two_copies_share_one_set(blocks, task):
     A = A.copy()
     A[:, 5] = 3.0 * A[:, 1] + 1.0
     (found,) = sets_of([A, B], 2.5 * A[:, 1], [(0, 1)], task)
-    assert (found.view, found.feature) == (0, 1)
+    assert found["feature"] == (0, 1)
     assert sorted(members(found)) == [(0, 1), (0, 5)]
-    np.testing.assert_allclose(found.probability, 0.5, atol=1e-4)
-    assert found.min_abs_correlation == pytest.approx(1.0, abs=1e-9)
+    np.testing.assert_allclose(found["probability"], 0.5, atol=1e-4)
+    assert found["min_abs_correlation"] == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -334,10 +334,10 @@ def test_a_copy_in_another_view_is_in_the_set(blocks, task):
     B[:, 2] = A[:, 1]
     (found,) = sets_of([A, B], 2.5 * A[:, 1], [(0, 1)], task)
     assert sorted(members(found)) == [(0, 1), (1, 2)]
-    assert found.probability.sum() > 0.99
-    assert found.probability.min() > 0.1
+    assert found["probability"].sum() > 0.99
+    assert found["probability"].min() > 0.1
     (other,) = sets_of([A, B], 2.5 * A[:, 1], [(1, 2)], task)
-    assert (other.view, other.feature) == (1, 2)
+    assert other["feature"] == (1, 2)
     assert sorted(members(other)) == [(0, 1), (1, 2)]
 
 
@@ -347,8 +347,8 @@ def test_independent_strong_features_have_sets_of_their_own(blocks, task):
     found = sets_of([A, B], 2.5 * A[:, 1] - 2.5 * B[:, 4], [(0, 1), (1, 4)], task)
     assert [members(each) for each in found] == [[(0, 1)], [(1, 4)]]
     for each in found:
-        assert each.probability[0] > 0.95
-        assert each.min_abs_correlation == 1.0
+        assert each["probability"][0] > 0.95
+        assert each["min_abs_correlation"] == 1.0
 
 
 def test_a_set_is_the_smallest_that_holds_its_probability(blocks):
@@ -359,11 +359,11 @@ def test_a_set_is_the_smallest_that_holds_its_probability(blocks):
     sizes = []
     for credible in (0.5, 0.8, 0.95, 0.999):
         (found,) = sets_of([A, B], 1.2 * A[:, 1], [(0, 1)], credible=credible)
-        total = found.probability.sum()
+        total = found["probability"].sum()
         assert total >= credible - 1e-9
-        assert total - found.probability[-1] < credible
-        assert (np.diff(found.probability) <= 1e-12).all()
-        sizes.append(len(found.probability))
+        assert total - found["probability"][-1] < credible
+        assert (np.diff(found["probability"]) <= 1e-12).all()
+        sizes.append(len(found["probability"]))
     assert sizes == sorted(sizes)
     assert sizes[-1] > sizes[0]
 
@@ -374,9 +374,9 @@ def test_the_smallest_correlation_is_literal(blocks):
     A[:, 2] = A[:, 1] + 0.1 * A[:, 2]
     A[:, 3] = -A[:, 1] + 0.1 * A[:, 3]
     (found,) = sets_of([A, B], 2.5 * A[:, 1], [(0, 1)])
-    assert len(found.features) > 1
+    assert len(found["members"]) > 1
     X = np.column_stack([(A, B)[m][:, d] for m, d in members(found)])
-    assert found.min_abs_correlation == pytest.approx(np.abs(np.corrcoef(X.T)).min(), rel=1e-9)
+    assert found["min_abs_correlation"] == pytest.approx(np.abs(np.corrcoef(X.T)).min(), rel=1e-9)
 
 
 def test_selected_features_are_not_in_the_sets_of_others(blocks):
@@ -387,7 +387,7 @@ def test_selected_features_are_not_in_the_sets_of_others(blocks):
     assert (0, 2) not in members(found[0])
     assert (0, 1) not in members(found[1])
     for each in found:
-        assert (each.view, each.feature) in [(0, 1), (0, 2)]
+        assert each["feature"] in [(0, 1), (0, 2)]
 
 
 def test_order_of_columns_does_not_matter(blocks):
@@ -400,7 +400,9 @@ def test_order_of_columns_does_not_matter(blocks):
     (other,) = sets_of([A[:, order], B], 2.0 * A[:, 1], [(0, int(back[1]))])
     named = {(m, int(order[d]) if m == 0 else d) for m, d in members(other)}
     assert named == set(members(one))
-    np.testing.assert_allclose(np.sort(other.probability), np.sort(one.probability), atol=1e-5)
+    np.testing.assert_allclose(
+        np.sort(other["probability"]), np.sort(one["probability"]), atol=1e-5
+    )
 
 
 def test_probabilities_are_literal(blocks):
@@ -431,8 +433,8 @@ def test_probabilities_are_literal(blocks):
             logs.append(np.log(pi[d]) + gain if d != rest else -np.inf)
         p = np.exp(logs - np.max(logs))
         p /= p.sum()
-        place = np.array([0, 8])[each.views] + each.features
-        np.testing.assert_allclose(each.probability, p[place], rtol=1e-6, atol=1e-12)
+        place = [(0, 8)[view] + column for view, column in each["members"]]
+        np.testing.assert_allclose(each["probability"], p[place], rtol=1e-6, atol=1e-12)
 
 
 def test_without_a_selecting_member_or_a_selected_feature_there_are_no_sets(blocks):

@@ -25,7 +25,6 @@ from baldur.inference.fit import FitResult, fit_default
 from baldur.inference.fit_context import Watcher
 from baldur.inference.inner_folds import Problem, inner_folds, with_their_groups
 from baldur.inference.path_search import EntryCosts
-from baldur.inference.selection import CredibleSet
 from baldur.inference.submodel_path import Entering
 from baldur.inference.submodels import Submodel, largest_within
 from baldur.preparation import Preparation
@@ -334,20 +333,17 @@ def cost_columns(path: pd.DataFrame) -> list[str]:
     return ["cost", "orders", "n_views", "n_features", *figures, "enters"]
 
 
-def credible_frame(sets: Sequence[CredibleSet], names: Mapping[str, Any]) -> pd.DataFrame:
+def credible_frame(sets: Sequence[dict[str, Any]], names: Mapping[str, Any]) -> pd.DataFrame:
     """Return one row for each feature of each credible set."""
     views = list(names)
+
+    def named(view: int, column: int) -> tuple[str, str]:
+        return views[view], str(names[views[view]][column])
+
     rows = [
-        (
-            views[found.view],
-            str(names[views[found.view]][found.feature]),
-            views[m],
-            str(names[views[m]][d]),
-            p,
-            found.min_abs_correlation,
-        )
-        for found in sets
-        for m, d, p in zip(found.views, found.features, found.probability, strict=True)
+        (*named(*record["feature"]), *named(*member), p, record["min_abs_correlation"])
+        for record in sets
+        for member, p in zip(record["members"], record["probability"], strict=True)
     ]
     return pd.DataFrame(rows, columns=list(SET_COLUMNS))
 
@@ -369,12 +365,14 @@ def find_submodel(
         affordable = _within_budget(fit, budget)
         return affordable, affordable.n_features, None
     if are_numbers_of_features(n_features):
-        asked = {str(view): int(number) for view, number in n_features.items()}
-        most = features_per_view(asked, views)
+        limits = {str(view): int(number) for view, number in n_features.items()}
+        most = features_per_view(limits, views)
         if not most.any():
-            return fit.submodels[0], asked, None
-        submodel, record = _per_view(fit, views, asked, most, row)
-        return submodel, asked, record
+            return fit.submodels[0], limits, None
+        _check_stored(fit, views, limits, most)
+        assert fit.stored_path is not None
+        submodel, _, record = fit.stored_path.submodel(most, row)
+        return submodel, limits, record
     if not is_number_of_features(n_features):
         raise InputError(
             "submodel: expected a whole number of features from 0 on, a dict of views to such "
@@ -386,8 +384,8 @@ def find_submodel(
             "views needs the training samples, which this model has not stored. Fit again with "
             f"n_features={n_features}, or ask for at most {fit.largest}."
         )
-    at = largest_within([one.n_features for one in fit.submodels], int(n_features))
-    return fit.submodels[at], int(n_features), None
+    sizes = [submodel.n_features for submodel in fit.submodels]
+    return fit.submodels[largest_within(sizes, int(n_features))], int(n_features), None
 
 
 def _within_budget(fit: FitResult, budget: Any) -> Submodel:
@@ -400,27 +398,22 @@ def _within_budget(fit: FitResult, budget: Any) -> Submodel:
             'cost={...}, such as cost={"mri": 800, "blood": 20}.'
         )
     within = float(budget) * (1.0 + 1e-12)
-    return [one for one in fit.submodels if one.cost <= within][-1]
+    return [submodel for submodel in fit.submodels if submodel.cost <= within][-1]
 
 
-def _per_view(
-    fit: FitResult, views: list[str], asked: dict[str, int], most: IntArray, row: int
-) -> tuple[Submodel, dict[str, Any]]:
-    """Return the submodel with so many features of each view and its record, or raise an error."""
-    stored = fit.stored_path
-    if stored is None:
+def _check_stored(fit: FitResult, views: list[str], limits: dict[str, int], most: IntArray) -> None:
+    """Refuse numbers of features per view that the stored path does not have."""
+    if fit.stored_path is None:
         raise InputError(
-            f"submodel({asked}): numbers of features per view are available in the session in "
+            f"submodel({limits}): numbers of features per view are available in the session in "
             "which the model was fitted, and this one was copied. Fit again with "
-            f"n_features={asked}."
+            f"n_features={limits}."
         )
-    missing = stored.missing(most)
+    missing = fit.stored_path.missing(most)
     if len(missing):
-        has = stored.available()
+        has = fit.stored_path.available()
         seen = ", ".join(f"{has[m]} of {views[m]!r}" for m in missing)
         raise InputError(
-            f"submodel({asked}): the submodel path of this fit begins with {seen}, fewer than "
-            f"were asked for. Ask for at most so many, or fit again with n_features={asked}."
+            f"submodel({limits}): the submodel path of this fit begins with {seen}, fewer than "
+            f"were asked for. Ask for at most so many, or fit again with n_features={limits}."
         )
-    submodel, _, record = stored.submodel(most, row)
-    return submodel, record

@@ -32,7 +32,6 @@ from baldur.inference.fit_context import FitContext, Watcher
 from baldur.inference.inner_folds import Fold, Problem, candidates, gather_data
 from baldur.inference.predictor import Predictor, principal_directions, rank_moments
 from baldur.inference.selection import (
-    CredibleSet,
     Score,
     credible_sets,
     in_errors,
@@ -72,7 +71,7 @@ class FitResult:
     stored_path: StoredPath | None  # for numbers of features per view; None in a copy
     cost_path: list[dict[str, Any]]  # one per cost that is paid; empty without costs
     factor_path: list[dict[str, Any]]
-    credible_sets: list[CredibleSet]  # one per selected feature; empty where all are used
+    credible_sets: list[dict[str, Any]]  # one per selected feature; empty where all are used
     history: list[dict[str, Any]]  # the record of the fit on all rows
     converged: bool
     solver: str  # "feature" or "sample"

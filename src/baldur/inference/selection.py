@@ -247,25 +247,16 @@ CREDIBLE = 0.95
 """Probability that a credible set is to hold."""
 
 
-@dataclass(frozen=True)
-class CredibleSet:
-    """The credible set of one selected feature."""
-
-    view: int  # view, feature: the selected feature
-    feature: int
-    views: IntArray  # views, features: (n,); the features of the set, most probable first
-    features: IntArray
-    probability: Array  # (n,)
-    min_abs_correlation: float  # smallest |correlation| between two of them
-
-
 def credible_sets(
     ensemble: Ensemble,
     selected: IntArray,
     candidates: Index,
     credible: float = CREDIBLE,
-) -> list[CredibleSet]:
+) -> list[dict[str, Any]]:
     """Return the credible set of every selected feature; none without a spike-and-slab member.
+
+    Each record has the selected feature, pairs (view, column) of the features of its set and their
+    probabilities, the most probable first, and the smallest |correlation| between two of them.
 
     Shapes: selected (k,).
     """
@@ -301,14 +292,12 @@ def credible_sets(
         order = np.argsort(-p, kind="stable")
         members = order[: int(np.searchsorted(np.cumsum(p[order]), credible)) + 1]
         out.append(
-            CredibleSet(
-                int(owner[j]),
-                int(place[j]),
-                owner[members],
-                place[members],
-                p[members],
-                float(correlation[np.ix_(members, members)].min()),
-            )
+            {
+                "feature": (int(owner[j]), int(place[j])),
+                "members": list(zip(owner[members], place[members], strict=True)),
+                "probability": p[members],
+                "min_abs_correlation": float(correlation[np.ix_(members, members)].min()),
+            }
         )
     return out
 
