@@ -13,7 +13,6 @@ from baldur.inference import stacking as stacking_module
 from baldur.inference.stacking import (
     SLOPE_SD,
     HeldOut,
-    Objective,
     Stacking,
     attenuation,
     calibrated_moments,
@@ -41,20 +40,20 @@ def drawn(task="binary", n=120, K=3, seed=0, truth=1.0):
         T, var = eta + rng.standard_normal((n, C)), var + 1.0
     else:
         T = (rng.random((n, C)) < p).astype(float)
-    return HeldOut(mean, var, np.full((n, C), 0.1), T, np.arange(n), rng.uniform(0.5, 2.0, n))
+    return HeldOut(mean, var, np.full((n, C), 0.1), T, np.arange(n), rng.uniform(0.5, 2.0, n), task)
 
 
 def only(held, rows):
     """Some of the predictions."""
     return HeldOut(
         held.mean[rows], held.var[rows], held.base[rows], held.T[rows], held.row[rows],
-        held.weight[rows],
+        held.weight[rows], held.task,
     )  # fmt: skip
 
 
 def fit(held, task):
     """The stacking weights of all rows, and the parameters they come from."""
-    whole, _ = fit_stacking(held, [held.row[:1]], task)
+    whole, _ = fit_stacking(held, [held.row[:1]])
     confidence = attenuation(held.var, logistic=task != "regression")
     logs = np.log(whole.shares[0] / confidence)
     return whole, np.append(np.log(whole.slope), logs - logs.mean())
@@ -80,7 +79,7 @@ def test_the_objective_is_literal_and_its_gradient_that_of_differences(task):
     """For several problems with weights of their own at once."""
     held = drawn(task, n=30)
     confidence = attenuation(held.var, logistic=task != "regression")
-    objective = Objective(held, task, confidence)
+    objective = held.objective
     rng = np.random.default_rng(1)
     x, weight = rng.normal(0, 0.7, (3, 4)), rng.uniform(0.0, 2.0, (3, 30))
     value, gradient = objective(x, weight)
@@ -89,7 +88,7 @@ def test_the_objective_is_literal_and_its_gradient_that_of_differences(task):
         assert value[b] == pytest.approx(literal_loss(x[b], mine, task, confidence), rel=1e-10)
         want = approx_fprime(x[b], lambda z: objective(z[None], weight[[b]])[0][0], 1e-6)  # noqa: B023
         np.testing.assert_allclose(gradient[b], want, rtol=1e-4, atol=1e-4)
-    H = objective.curvature(x[0], weight[0])
+    H = held.curvature(x[0], weight[0])
     np.testing.assert_allclose(H, H.T)
     step = 1e-4 * np.eye(4)
     one = np.tile(weight[0], (4, 1))
@@ -102,7 +101,7 @@ def test_the_weights_are_the_best_ones(task):
     held = drawn(task, n=50)
     confidence = attenuation(held.var, logistic=task != "regression")
     stacking, x = fit(held, task)
-    objective = Objective(held, task, confidence)
+    objective = held.objective
 
     def loss(z):
         value, gradient = objective(z[None], held.weight[None])
@@ -155,7 +154,7 @@ def repeated(task="binary", N=30, K=4, repeats=2, seed=0):
         parts.append(part)
     names = ("mean", "var", "base", "T", "row", "weight")
     joined = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-    return HeldOut(*joined), folds
+    return HeldOut(*joined, task), folds
 
 
 @pytest.fixture
@@ -173,9 +172,9 @@ def close(got, want, tolerance=2e-3):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_tolerance_of_fits_leaves_little(task, monkeypatch):
     held, folds = repeated(task)
-    found = fit_stacking(held, folds, task)
+    found = fit_stacking(held, folds)
     monkeypatch.setattr(stacking_module, "TOLERANCE", 1e-14)
-    for got, want in zip(found, fit_stacking(held, folds, task), strict=True):
+    for got, want in zip(found, fit_stacking(held, folds), strict=True):
         close(got, want, 1e-2)
 
 
@@ -183,12 +182,12 @@ def test_the_tolerance_of_fits_leaves_little(task, monkeypatch):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_weights_of_a_fold_are_a_fit_to_the_other_rows_alone(task, monkeypatch):
     held, folds = repeated(task)
-    _, without = fit_stacking(held, folds, task)
+    _, without = fit_stacking(held, folds)
     confidence = attenuation(held.var, logistic=task != "regression")
     monkeypatch.setattr(stacking_module, "attenuation", lambda var, logistic: confidence)
     for f, rows in enumerate(folds):
         rest = only(held, ~np.isin(held.row, rows))
-        alone, _ = fit_stacking(rest, [rows[:1]], task)
+        alone, _ = fit_stacking(rest, [rows[:1]])
         close(take_folds(without, slice(f, f + 1)), alone, 1e-4)
 
 
@@ -196,12 +195,12 @@ def test_the_weights_of_a_fold_are_a_fit_to_the_other_rows_alone(task, monkeypat
 def test_the_weights_of_a_fold_use_no_outcome_of_its_rows():
     """Whatever became of the rows that a fold holds out: its weights are the same to rounding."""
     held, folds = repeated()
-    whole, without = fit_stacking(held, folds, "binary")
+    whole, without = fit_stacking(held, folds)
     for f, rows in enumerate(folds):
         T = held.T.copy()
         hit = np.isin(held.row, rows)
         T[hit] = 1.0 - T[hit]
-        other, again = fit_stacking(replace(held, T=T), folds, "binary")
+        other, again = fit_stacking(replace(held, T=T), folds)
         close(take_folds(again, slice(f, f + 1)), take_folds(without, slice(f, f + 1)), 1e-4)
         assert np.abs(other.shares - whole.shares).max() > 1e-2
 
@@ -210,21 +209,21 @@ def test_the_weights_of_a_fold_use_no_outcome_of_its_rows():
 def test_the_weights_of_a_fold_use_no_prediction_of_its_rows():
     """By whatever fold; variances decide how confident members are, and are left as they are."""
     held, folds = repeated()
-    _, without = fit_stacking(held, folds, "binary")
+    _, without = fit_stacking(held, folds)
     rng = np.random.default_rng(1)
     for f, rows in enumerate(folds):
         mean, hit = held.mean.copy(), np.isin(held.row, rows)
         mean[hit] = 3.0 * rng.standard_normal(mean[hit].shape)
-        _, again = fit_stacking(replace(held, mean=mean), folds, "binary")
+        _, again = fit_stacking(replace(held, mean=mean), folds)
         close(take_folds(again, slice(f, f + 1)), take_folds(without, slice(f, f + 1)), 1e-4)
 
 
 def test_repeats_do_not_count_as_rows():
     held, folds = repeated(repeats=1)
-    whole, without = fit_stacking(held, folds, "binary")
+    whole, without = fit_stacking(held, folds)
     thrice = only(held, np.tile(np.arange(30), 3))
     thrice.weight = thrice.weight / 3.0
-    same, again = fit_stacking(thrice, folds * 3, "binary")
+    same, again = fit_stacking(thrice, folds * 3)
     close(same, whole, 1e-5)
     close(take_folds(again, np.arange(3)), without, 1e-5)
 
@@ -232,8 +231,8 @@ def test_repeats_do_not_count_as_rows():
 @pytest.mark.usefixtures("patient")
 def test_folds_worked_on_together_or_one_by_one_have_the_same_weights():
     held, folds = repeated(repeats=3)
-    _, together = fit_stacking(held, folds, "binary")
-    _, one_by_one = fit_stacking(held, folds, "binary", batch_rows=1)
+    _, together = fit_stacking(held, folds)
+    _, one_by_one = fit_stacking(held, folds, batch_rows=1)
     close(together, one_by_one, 1e-4)
 
 
@@ -250,7 +249,7 @@ def test_one_member_that_is_right_is_trusted():
 @pytest.mark.parametrize("truth", [0.5, 2.0])
 def test_the_slope_mends_members_that_are_too_sure_or_too_cautious(truth):
     held = drawn(n=3000, truth=truth)
-    held.var *= 0.01
+    held = replace(held, var=0.01 * held.var)
     stacking, _ = fit(held, "binary")
     assert stacking.slope[0] == pytest.approx(truth, rel=0.15)
 
@@ -271,7 +270,7 @@ def test_intervals_of_the_slope_hold_it():
     for seed in range(200):
         truth = np.exp(SLOPE_SD * rng.standard_normal())
         held = drawn(n=120, K=1, truth=truth, seed=seed)
-        held.var *= 1e-3
+        held = replace(held, var=1e-3 * held.var)
         held.weight[:] = 1.0
         stacking, x = fit(held, "binary")
         hits.append(abs(x[0] - np.log(truth)) < 1.645 * np.sqrt(stacking.slope_var[0]))
@@ -294,7 +293,8 @@ def test_where_members_know_nothing_the_slope_is_small():
 
 def test_equal_members_get_equal_shares():
     held = drawn()
-    held.mean, held.var = (np.repeat(part[:, :1], 4, axis=1) for part in (held.mean, held.var))
+    mean, var = (np.repeat(part[:, :1], 4, axis=1) for part in (held.mean, held.var))
+    held = replace(held, mean=mean, var=var)
     np.testing.assert_allclose(fit(held, "binary")[0].shares, 0.25, atol=1e-6)
 
 
@@ -302,7 +302,9 @@ def test_members_of_little_confidence_count_for_little_at_first():
     """Without rows the shares are what is left of each predictor in its probabilities."""
     held = drawn()
     held.weight[:] = 0.0
-    held.var[:, 2] = 100.0
+    var = held.var.copy()
+    var[:, 2] = 100.0
+    held = replace(held, var=var)
     stacking, _ = fit(held, "binary")
     confidence = attenuation(held.var, logistic=True)
     np.testing.assert_allclose(stacking.shares[0], confidence / confidence.sum(), rtol=1e-6)
@@ -328,17 +330,16 @@ def test_weight_two_is_a_row_twice(monkeypatch):
     held.weight[:] = 1.0
     twice = only(held, np.concatenate([np.arange(40), np.arange(0, 40, 4)]))
     held.weight[::4] = 2.0
-    close(fit_stacking(held, [np.array([0])], "binary")[0],
-          fit_stacking(twice, [np.array([0])], "binary")[0], 1e-4)  # fmt: skip
+    close(fit_stacking(held, [np.array([0])])[0],
+          fit_stacking(twice, [np.array([0])])[0], 1e-4)  # fmt: skip
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.floats(1e-3, 1e3), st.sampled_from(TASKS))
 def test_whatever_members_predict_the_weights_are_sound(seed, K, scale, task):
     held = drawn(task, n=15, K=K, seed=seed)
-    held.mean *= scale
-    held.var *= scale
-    for stacking in fit_stacking(held, [np.arange(5), np.arange(5, 10)], task):
+    held = replace(held, mean=scale * held.mean, var=scale * held.var)
+    for stacking in fit_stacking(held, [np.arange(5), np.arange(5, 10)]):
         assert (stacking.shares >= 0).all()
         np.testing.assert_allclose(stacking.shares.sum(axis=1), 1.0)
         assert (stacking.slope > 0.0).all()

@@ -30,7 +30,32 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
     """Variance of the linear predictor that is specific to each sample, (C,), if there is one."""
 
     def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
-        return read_labels(y, n)
+        """Return class labels (n,), or a 0/1 matrix of labels (n, n_labels)."""
+        y = without_mask(y)
+        try:
+            given = None if y is None else np.asarray(y)
+        except ValueError as error:
+            raise InputError(
+                f"y: expected one label, or one row of labels, per sample, but got rows of unequal "
+                f"length ({error})."
+            ) from error
+        if given is not None and given.ndim == 2 and given.shape[1] != 1:
+            labels = given
+            if len(labels) != n:
+                raise InputError(f"y: expected {n} rows of labels, but got {len(labels)}.")
+            if not labels.shape[1]:
+                raise InputError("y: expected at least one column of labels, but got none.")
+            if type_of_target(labels) != "multilabel-indicator":
+                raise InputError(
+                    "y: a 2-D target must be a 0/1 matrix, one column per label, but got "
+                    f"{type_of_target(labels)}. Give one column of class labels instead."
+                )
+            return labels
+        if given is not None and given.ndim == 2:
+            given = column_or_1d(given, warn=True)
+        labels = validate_labels(given, n)
+        check_classification_targets(labels)
+        return labels
 
     def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, NDArray[Any]]:
         if y.ndim == 2:
@@ -56,10 +81,33 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         return np.eye(len(classes))[codes], y
 
     def _weigh_classes(self, weight: Array, labels: NDArray[Any], what: str) -> Array:
-        by_class = class_weights(self.class_weight, self.classes_, labels)
-        return (
-            weight if by_class is None else positive_weights(weight * by_class, len(weight), what)
-        )
+        classes = self.classes_
+        if self.class_weight is None:
+            return weight
+        if labels.ndim == 2:
+            raise InputError(
+                "class_weight: a multi-label target has no classes of samples that could be "
+                "weighted. Leave class_weight=None, and give sample_weight to fit if some samples "
+                "are to count more."
+            )
+        try:
+            by_class = compute_class_weight(self.class_weight, classes=classes, y=labels)
+            by_class = np.asarray(by_class, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                'class_weight must be None, "balanced" or a dictionary from class to number, for '
+                f"the classes {some(classes.tolist())}, but got {self.class_weight!r} "
+                f"({error})."
+            ) from error
+        wrong = ~(np.isfinite(by_class) & (by_class > 0))
+        if wrong.any():
+            raise InputError(
+                "class_weight must be positive and finite, but "
+                f"{some(classes[wrong].tolist())} has {by_class[wrong][0]}. Leave the "
+                "samples of a class out of fit if it is not to count."
+            )
+        by_class = by_class[np.searchsorted(classes, labels)]
+        return positive_weights(weight * by_class, len(weight), what)
 
     def _output_probability(self, views: list[PreparedView]) -> Array:
         """Return P(output = 1) of samples, (n, C)."""
@@ -410,61 +458,3 @@ class BaldurClassifier(ClassifierBase):
         2
         """
         return self._submodel(n_features, budget)
-
-
-def read_labels(y: Any, n: int) -> NDArray[Any]:
-    """Return class labels (n,), or a 0/1 matrix of labels (n, n_labels); refuse anything else."""
-    y = without_mask(y)
-    try:
-        given = None if y is None else np.asarray(y)
-    except ValueError as error:
-        raise InputError(
-            f"y: expected one label, or one row of labels, per sample, but got rows of unequal "
-            f"length ({error})."
-        ) from error
-    if given is not None and given.ndim == 2 and given.shape[1] != 1:
-        labels = given
-        if len(labels) != n:
-            raise InputError(f"y: expected {n} rows of labels, but got {len(labels)}.")
-        if not labels.shape[1]:
-            raise InputError("y: expected at least one column of labels, but got none.")
-        if type_of_target(labels) != "multilabel-indicator":
-            raise InputError(
-                "y: a 2-D target must be a 0/1 matrix, one column per label, but got "
-                f"{type_of_target(labels)}. Give one column of class labels instead."
-            )
-        return labels
-    if given is not None and given.ndim == 2:
-        given = column_or_1d(given, warn=True)
-    labels = validate_labels(given, n)
-    check_classification_targets(labels)
-    return labels
-
-
-def class_weights(given: Any, classes: NDArray[Any], labels: NDArray[Any]) -> Array | None:
-    """Return the weight of each sample's class, None without class weights."""
-    if given is None:
-        return None
-    if labels.ndim == 2:
-        raise InputError(
-            "class_weight: a multi-label target has no classes of samples that could be "
-            "weighted. Leave class_weight=None, and give sample_weight to fit if some samples "
-            "are to count more."
-        )
-    try:
-        found = compute_class_weight(given, classes=classes, y=labels)
-        by_class = np.asarray(found, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            'class_weight must be None, "balanced" or a dictionary from class to number, for '
-            f"the classes {some(classes.tolist())}, but got {given!r} "
-            f"({error})."
-        ) from error
-    wrong = ~(np.isfinite(by_class) & (by_class > 0))
-    if wrong.any():
-        raise InputError(
-            "class_weight must be positive and finite, but "
-            f"{some(classes[wrong].tolist())} has {by_class[wrong][0]}. Leave the "
-            "samples of a class out of fit if it is not to count."
-        )
-    return by_class[np.searchsorted(classes, labels)]

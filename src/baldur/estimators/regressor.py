@@ -34,7 +34,31 @@ class RegressorBase(RegressorMixin, BaldurBase):
         return np.asarray(self._center), np.asarray(self._spread)
 
     def _read_targets(self, y: Any, n: int) -> NDArray[Any]:
-        return read_outcomes(y, n)
+        """Return finite outcomes, (n,) or (n, n_outputs)."""
+        if y is None:
+            raise InputError("BaldurRegressor requires y to be passed, but the target y is None.")
+        y = without_mask(y)
+        try:
+            if np.asarray(y).dtype.kind in "cmM":  # complex numbers, durations and dates
+                raise TypeError
+            Y = np.asarray(y, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(
+                "y: expected numbers, but got values that cannot be read as such. Use "
+                "BaldurClassifier for class labels."
+            ) from None
+        if Y.ndim not in (1, 2) or len(Y) != n:
+            raise InputError(
+                f"y: expected {n} outcomes, one row per sample, but got shape {np.shape(y)}."
+            )
+        if Y.ndim == 2 and not Y.shape[1]:
+            raise InputError("y: expected at least one column of outcomes, but got none.")
+        if not np.isfinite(Y).all():
+            raise InputError(
+                "y: outcomes must be finite, but Input contains NaN or infinity. Leave these "
+                "samples out, or correct their outcomes."
+            )
+        return Y
 
     def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, NDArray[Any]]:
         self._one_output = y.ndim == 1
@@ -253,34 +277,6 @@ class BaldurRegressor(RegressorBase):
             A fitted estimator; see `BaldurClassifier.submodel`.
         """
         return self._submodel(n_features, budget)
-
-
-def read_outcomes(y: Any, n: int) -> Array:
-    """Return finite outcomes, (n,) or (n, n_outputs); refuse anything else."""
-    if y is None:
-        raise InputError("BaldurRegressor requires y to be passed, but the target y is None.")
-    y = without_mask(y)
-    try:
-        if np.asarray(y).dtype.kind in "cmM":  # complex numbers, durations and dates
-            raise TypeError
-        Y = np.asarray(y, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(
-            "y: expected numbers, but got values that cannot be read as such. Use "
-            "BaldurClassifier for class labels."
-        ) from None
-    if Y.ndim not in (1, 2) or len(Y) != n:
-        raise InputError(
-            f"y: expected {n} outcomes, one row per sample, but got shape {np.shape(y)}."
-        )
-    if Y.ndim == 2 and not Y.shape[1]:
-        raise InputError("y: expected at least one column of outcomes, but got none.")
-    if not np.isfinite(Y).all():
-        raise InputError(
-            "y: outcomes must be finite, but Input contains NaN or infinity. Leave these samples "
-            "out, or correct their outcomes."
-        )
-    return Y
 
 
 def _centre_and_spread(Y: Array, weight: Array) -> tuple[Array, Array]:

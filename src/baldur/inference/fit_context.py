@@ -126,8 +126,9 @@ class FitContext:
         mean, var = (np.concatenate(part) for part in zip(*moments, strict=True))
         T, row = self.problem.T, self.row
         weight = self.weight[row] / np.bincount(row, minlength=len(T))[row]
-        held = HeldOut(mean, var, self._base_moments()[0], T[row], row, weight)
-        self.stacking, without = fit_stacking(held, self.held_rows, self.problem.task)
+        base, _ = self._base_moments()
+        held = HeldOut(mean, var, base, T[row], row, weight, self.problem.task)
+        self.stacking, without = fit_stacking(held, self.held_rows)
         ends = np.cumsum([len(batch) for batch in self.batches])
         self.stackings = [
             take_folds(without, slice(end - len(batch), end))

@@ -100,18 +100,6 @@ def pooled_weights(
     return base + sloped, cov
 
 
-@dataclass
-class HeldOut:
-    """Predictions of the members for held-out rows."""
-
-    mean: Array  # mean, var: (R, K, C); moments of the linear predictors, noise included
-    var: Array
-    base: Array  # (R, C); base logit of the rows that the members were fitted to
-    T: Array  # (R, C); outcomes
-    row: IntArray  # (R,); the row that each prediction is for
-    weight: Array  # (R,); how much each prediction counts
-
-
 def attenuation(var: Array, *, logistic: bool) -> Array:
     """Return how confident each member is in its linear predictor, (K,), from (R, K, C).
 
@@ -129,35 +117,45 @@ def shares_of(x: Array, confidence: Array) -> tuple[Array, Array]:
     return q, shares / shares.sum(axis=-1, keepdims=True)
 
 
-class Objective:
-    """The negative of the score that stacking maximises, for B problems on weighted rows.
+@dataclass
+class HeldOut:
+    """Predictions of the members for held-out rows, and the objective of stacking weights on them.
+
+    Stacking maximises the score
 
     F = sum_n weight_n ln p(t_n) + 2/K sum_k ln q_k - 2 (ln slope)^2
 
-    as a function of the ln slope and the K arguments of the softmax that gives q.
+    as a function of the ln slope and the K arguments of the softmax that gives q. The objective is
+    its negative, for B problems that differ in the weights of rows.
     """
 
-    def __init__(self, held: HeldOut, task: Task, confidence: Array) -> None:
-        self.held, self.task, self.confidence = held, task, confidence
-        R, K, C = held.mean.shape
-        self.shape = (R, K, C)
-        U = held.mean - held.base[:, None]
+    mean: Array  # mean, var: (R, K, C); moments of the linear predictors, noise included
+    var: Array
+    base: Array  # (R, C); base logit of the rows that the members were fitted to
+    T: Array  # (R, C); outcomes
+    row: IntArray  # (R,); the row that each prediction is for
+    weight: Array  # (R,); how much each prediction counts
+    task: Task
+
+    def __post_init__(self) -> None:
+        R, K, C = self.mean.shape
+        self.confidence = attenuation(self.var, logistic=self.task != "regression")
+        U = self.mean - self.base[:, None]
         self.U = np.ascontiguousarray(U.transpose(1, 0, 2)).reshape(K, R * C)
-        spread = held.var + U**2
+        spread = self.var + U**2
         self.spread = np.ascontiguousarray(spread.transpose(1, 0, 2)).reshape(K, R * C)
 
-    def __call__(self, x: Array, weight: Array) -> tuple[Array, Array]:
+    def objective(self, x: Array, weight: Array) -> tuple[Array, Array]:
         """Return values (B,) and gradients (B, 1 + K) at x (B, 1 + K), row weights (B, R)."""
-        R, K, C = self.shape
+        R, K, C = self.mean.shape
         B = len(x)
-        held = self.held
         slope = np.exp(x[:, :1])
         q, share = shares_of(x[:, 1:], self.confidence)
         middle = share @ self.U  # (B, RC)
         var = np.maximum(share @ self.spread - middle**2, 1e-12)
-        eta = held.base.ravel() + slope * middle
+        eta = self.base.ravel() + slope * middle
         score, by_mean, by_var = score_and_slopes(
-            eta.reshape(B, R, C), var.reshape(B, R, C), held.T, self.task
+            eta.reshape(B, R, C), var.reshape(B, R, C), self.T, self.task
         )
         by_mean = (weight[:, :, None] * by_mean).reshape(B, R * C)
         by_var = (weight[:, :, None] * by_var).reshape(B, R * C)
@@ -178,7 +176,7 @@ class Objective:
         """Return the symmetric matrix of second derivatives at one x (1 + K,), by differences."""
         steps = DIFFERENCE * np.eye(len(x))
         at = np.concatenate([x + steps, x - steps])
-        _, gradient = self(at, np.broadcast_to(weight, (len(at), len(weight))))
+        _, gradient = self.objective(at, np.broadcast_to(weight, (len(at), len(weight))))
         H = (gradient[: len(x)] - gradient[len(x) :]) / (2.0 * DIFFERENCE)
         return 0.5 * (H + H.T)
 
@@ -195,15 +193,15 @@ def _newton_steps(H: Array) -> Array:
     return np.asarray((vectors / positive) @ vectors.T)
 
 
-def _minimise(objective: Objective, x: Array, weight: Array, *, renew: bool) -> Array:
+def _minimise(held: HeldOut, x: Array, weight: Array, *, renew: bool) -> Array:
     """Minimise B problems from x (B, P) by damped Newton steps; each falls at every step.
 
     With `renew` the curvature is computed anew at every step (for one problem); otherwise it is
     that at the start, which all problems share.
     """
     x = x.copy()
-    steps = _newton_steps(objective.curvature(x[0], weight[0] if renew else weight.mean(axis=0)))
-    value, gradient = objective(x, weight)
+    steps = _newton_steps(held.curvature(x[0], weight[0] if renew else weight.mean(axis=0)))
+    value, gradient = held.objective(x, weight)
     live = np.arange(len(x))
     for _ in range(MAX_ITER):
         direction = -gradient[live] @ steps
@@ -213,7 +211,7 @@ def _minimise(objective: Objective, x: Array, weight: Array, *, renew: bool) -> 
         for _ in range(HALVINGS):
             at = live[trying]
             trial = _inside(x[at] + length[trying] * direction[trying])
-            new_value, new_gradient = objective(trial, weight[at])
+            new_value, new_gradient = held.objective(trial, weight[at])
             better = new_value <= value[at]
             gained[trying[better]] = value[at[better]] - new_value[better]
             x[at[better]], value[at[better]] = trial[better], new_value[better]
@@ -226,40 +224,38 @@ def _minimise(objective: Objective, x: Array, weight: Array, *, renew: bool) -> 
         if not len(live):
             break
         if renew:
-            steps = _newton_steps(objective.curvature(x[0], weight[0]))
+            steps = _newton_steps(held.curvature(x[0], weight[0]))
     return x
 
 
 def fit_stacking(
-    held: HeldOut, folds: list[IntArray], task: Task, batch_rows: int = 1 << 21
+    held: HeldOut, folds: list[IntArray], batch_rows: int = 1 << 21
 ) -> tuple[Stacking, Stacking]:
     """Return the stacking weights, and for each fold those learned without its held-out rows."""
     R, K, C = held.mean.shape
-    confidence = attenuation(held.var, logistic=task != "regression")
-    objective = Objective(held, task, confidence)
-    x = _minimise(objective, np.zeros((1, 1 + K)), held.weight[None], renew=True)
-    whole = _stacking(objective, x, held.weight[None])
+    x = _minimise(held, np.zeros((1, 1 + K)), held.weight[None], renew=True)
+    whole = _stacking(held, x, held.weight[None])
     n_rows = int(held.row.max()) + 1
-    found = []
+    without = []
     step = max(1, batch_rows // (R * C))
     for start in range(0, len(folds), step):
-        mine = folds[start : start + step]
-        left = np.ones((len(mine), n_rows))
-        for at, rows in enumerate(mine):
+        batch = folds[start : start + step]
+        left = np.ones((len(batch), n_rows))
+        for at, rows in enumerate(batch):
             left[at, rows] = 0.0
         weight = held.weight * left[:, held.row]
-        begun = np.repeat(x, len(mine), axis=0)
-        found.append(_stacking(objective, _minimise(objective, begun, weight, renew=False), weight))
-    parts = zip(*((part.shares, part.slope, part.slope_var) for part in found), strict=True)
+        optimum = _minimise(held, np.repeat(x, len(batch), axis=0), weight, renew=False)
+        without.append(_stacking(held, optimum, weight))
+    parts = zip(*((part.shares, part.slope, part.slope_var) for part in without), strict=True)
     return whole, Stacking(*(np.concatenate(part) for part in parts))
 
 
-def _stacking(objective: Objective, x: Array, weight: Array) -> Stacking:
+def _stacking(held: HeldOut, x: Array, weight: Array) -> Stacking:
     """Return the stacking weights at the optimum x (B, 1 + K)."""
     step = np.zeros_like(x)
     step[:, 0] = DIFFERENCE
-    curvature = (objective(x + step, weight)[1] - objective(x - step, weight)[1])[:, 0]
+    curvature = (held.objective(x + step, weight)[1] - held.objective(x - step, weight)[1])[:, 0]
     # Rows cannot make it less certain than it was before them.
     slope_var = 1.0 / np.maximum(curvature / (2.0 * DIFFERENCE), 1.0 / SLOPE_SD**2)
-    _, shares = shares_of(x[:, 1:], objective.confidence)
+    _, shares = shares_of(x[:, 1:], held.confidence)
     return Stacking(shares, np.exp(x[:, 0]), slope_var)
