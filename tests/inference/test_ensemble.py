@@ -91,7 +91,7 @@ def test_folds_of_a_batch_are_fitted_as_if_alone(task, absent, by_grams):
 
 @pytest.mark.parametrize(("task", "absent", "by_grams"), CASES, ids=IDS)
 def test_a_fold_is_a_literal_refit_without_the_other_rows(task, absent, by_grams):
-    problem, folds, data, batch, whole = fitted(task, absent, by_grams)
+    problem, folds, _, batch, whole = fitted(task, absent, by_grams)
     for f, (train, held) in enumerate(folds):
         views = [view.take_rows(train) for view in problem.views]
         small = Problem(views, problem.T[train], problem.weight[train], task)
@@ -101,16 +101,15 @@ def test_a_fold_is_a_literal_refit_without_the_other_rows(task, absent, by_grams
             np.testing.assert_allclose(got[:, f, :, :n], want[:, 0], rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(whole.base_logit[f], refit.base_logit[0], rtol=1e-12)
         assert batch.held_counted[f].sum() == len(held)
-    assert data.T.shape == problem.T.T.shape
 
 
 def test_nothing_is_learned_from_held_out_rows():
     """Other outcomes of the rows that a fold holds out leave its fit and its predictions."""
-    _, folds, data, batch, whole = fitted("multiclass")
+    problem, folds, data, batch, whole = fitted("multiclass")
     for f, (_, held) in enumerate(folds):
-        T = data.T.copy()
-        T[:, held] = 1.0 - T[:, held]
-        changed = fit_ensemble(replace(batch, data=replace(data, T=T)))
+        T = problem.T.copy()
+        T[held] = 1.0 - T[held]
+        changed = fit_ensemble(replace(batch, data=replace(data, problem=replace(problem, T=T))))
         for got, want in zip(changed.member_moments(), whole.member_moments(), strict=True):
             np.testing.assert_allclose(got[f], want[f], rtol=1e-9, atol=1e-10)
             assert np.abs(got - want).max() > 0.1  # other folds had these rows
@@ -125,15 +124,13 @@ def test_order_of_rows_features_views_and_outputs_does_not_matter(task):
     rng = np.random.default_rng(1)
     rows, cols = rng.permutation(N), rng.permutation(sum(SIZES))
     place = np.argsort(rows)
-    outputs = np.arange(len(data.T))[::-1]
+    outputs = np.arange(problem.T.shape[1])[::-1]
     other = replace(
         data,
+        problem=replace(problem, views=problem.views[::-1], T=problem.T[rows][:, outputs]),
         columns=data.columns[rows][:, cols],
         owner=1 - data.owner[cols],
-        n_features=data.n_features[::-1],
         absent=data.absent[rows][:, ::-1],
-        T=data.T[outputs][:, rows],
-        weight=data.weight[outputs][:, rows],
     )
     turned = FoldBatch.of(other, [(place[a], place[b]) for a, b in folds], [np.arange(12)] * 3)
     two = fit_ensemble(turned)

@@ -415,7 +415,7 @@ def test_probabilities_are_literal(blocks):
     learned = [member.spike_slab for member in ensemble.members.values()]
     slab = np.mean([each.slab[0, 0] for each in learned], axis=0)[data.owner]
     pi = np.mean([each.pi[0] for each in learned], axis=0)[data.owner]
-    X, t, N = data.columns, data.T[0], len(A)
+    X, t, N = data.columns, data.problem.T[:, 0], len(A)
     design = ensemble.batch.candidate_design(held=False).columns(selected[None], np.ones((1, 2)))
     q = WeightPosterior.start(design, ensemble.batch.likelihood(), slab[selected][None, None], None)
     q.optimise_sites()

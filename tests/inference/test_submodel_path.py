@@ -138,7 +138,7 @@ def literal_fold(data, batch, ensemble, f, task):
     first = ensemble.first_weights()[:, f]
     n = len(train)
     eta, var = mixture(ensemble.mean[:, f, :, :n], ensemble.var[:, f, :, :n], first[..., None])
-    H = data.weight[:, train].copy()
+    H = np.tile(data.problem.weight[train], (len(eta), 1))
     if task != "regression":
         p = logistic_rates(eta, var)[0]
         H = H * np.maximum(p * (1 - p), 1e-4)

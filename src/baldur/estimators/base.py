@@ -106,9 +106,9 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         what = "class_weight" if sample_weight is None else "sample_weight times class_weight"
         weight = self._weigh_classes(weight, labels, what)
         problem = Problem(self._prepare_training(mv, weight), T, weight, self._task)
-        found = self._fit_posterior(problem, labels, groups)
+        signal_warnings = self._fit_posterior(problem, labels, groups)
         self.n_iter_ = len(self.history_)
-        for text, category in [*self._convergence_warning(), *found]:
+        for text, category in [*self._convergence_warning(), *signal_warnings]:
             warnings.warn(f"{type(self).__name__} {text}", category, stacklevel=3)
         return self
 
@@ -246,28 +246,28 @@ class BaldurBase(TransformerMixin, BaseEstimator):
                 f"submodel on the fitted model and save what it returns, or fit again with {again}."
             )
         path = self.sparsity_path_[self.sparsity_path_["step"] != "per view"].reset_index(drop=True)
-        submodel, asked, record = find_submodel(
+        submodel, limit, record = find_submodel(
             fit, self.view_names_, n_features, budget, len(path)
         )
-        made: Any = copy.copy(self)
-        made.n_features = asked
-        made.preparation_ = copy.copy(made.preparation_)
-        made.preparation_.scaling_ = copy.copy(made.preparation_.scaling_)
-        made._set_predictor(submodel.predictor, submodel.masks)
+        model: Any = copy.copy(self)
+        model.n_features = limit
+        model.preparation_ = copy.copy(model.preparation_)
+        model.preparation_.scaling_ = copy.copy(model.preparation_.scaling_)
+        model._set_predictor(submodel.predictor, submodel.masks)
         if record is not None:
             names = prepared_names(self.feature_names_, self.preparation_)
             path = pd.concat([path, path_frame([record], names)], ignore_index=True)
         selected = [row == submodel.row for row in range(len(path))]
-        made.sparsity_path_ = path.assign(selected=selected)
+        model.sparsity_path_ = path.assign(selected=selected)
         sets = self.credible_sets_
         in_submodel = {
             (view, str(name))
-            for view, mask in made.selected_features_.items()
+            for view, mask in model.selected_features_.items()
             for name in np.asarray(self.feature_names_[view])[mask]
         }
         listed = [pair in in_submodel for pair in zip(sets["view"], sets["feature"], strict=True)]
-        made.credible_sets_ = sets[listed].reset_index(drop=True)
-        return made
+        model.credible_sets_ = sets[listed].reset_index(drop=True)
+        return model
 
     # -- using -----------------------------------------------------------------------------
 
@@ -469,10 +469,10 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         """
         from baldur.saving.card import make_card
 
-        made = make_card(self, **words)
+        card = make_card(self, **words)
         if path is not None:
-            made.write(path)
-        return made
+            card.write(path)
+        return card
 
     def to_onnx(self, path: str | Path | None = None) -> Path | OnnxModel:
         """Return the model as ONNX in float64, for programs that run it without Python.

@@ -214,7 +214,7 @@ def required_columns(
             )
         for view, column in columns[name]:
             index[view].append(column)
-    required = [np.unique(np.array(own, dtype=np.intp)) for own in index.values()]
+    required = [np.unique(np.array(chosen, dtype=np.intp)) for chosen in index.values()]
     groups = preparation.feature_groups
     return required if groups is None else with_their_groups(required, groups)
 

@@ -204,14 +204,14 @@ def _learns_inclusion(model: Any) -> bool:
 
 def views_used(mv: MultiView, selected: Mapping[str, Any]) -> pd.DataFrame:
     """Return whether each sample has each view with selected features, (n, M) of bool."""
-    found = {name: mv.view(name).present & bool(np.any(mask)) for name, mask in selected.items()}
-    return pd.DataFrame(found, index=pd.Index(mv.sample_ids, name="sample"))
+    used = {name: mv.view(name).present & bool(np.any(mask)) for name, mask in selected.items()}
+    return pd.DataFrame(used, index=pd.Index(mv.sample_ids, name="sample"))
 
 
 def named_outputs(model: Any, table: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
     """Return a summary or explanation of a fitted model, with its outputs named by `classes`."""
     known = getattr(model, "classes_", range(len(classes)))
-    names = {str(own): str(label) for own, label in zip(known, classes, strict=False)}
+    names = {str(output): str(label) for output, label in zip(known, classes, strict=False)}
     out = table.copy()
     out["output"] = [names.get(str(output), output) for output in table["output"]]
     return out
@@ -294,10 +294,10 @@ def path_sentence(model: Any) -> str:
         f"Loss on held-out rows: {base['loss']:.3f} at the base rate, {whole['loss']:.3f} with all "
         f"{_count(whole['n_features'], 'feature')} of {_count(whole['n_views'], 'view')}"
     )
-    asked = getattr(model, "n_features", "auto") != "auto"
-    if asked and not chosen["n_features"]:
+    given = getattr(model, "n_features", "auto") != "auto"
+    if given and not chosen["n_features"]:
         return f"{losses}; no feature is selected, as n_features=0 asks."
-    if asked:
+    if given:
         return (
             f"{losses}, {chosen['loss']:.3f} with the {_count(chosen['n_features'], 'feature')} "
             f"selected, because n_features={model.n_features} was set."
@@ -345,7 +345,7 @@ def _credible_set_texts(sets: pd.DataFrame) -> dict[tuple[str, str], str]:
 
     Empty for a set of one; "not identified" for a set whose features are hardly correlated.
     """
-    found: dict[tuple[str, str], str] = {}
+    texts: dict[tuple[str, str], str] = {}
     for (view, feature), group in sets.groupby(["view", "feature"], sort=False):
         others = [
             f"{row.member_feature} ({row.probability:.2f})"
@@ -359,8 +359,8 @@ def _credible_set_texts(sets: pd.DataFrame) -> dict[tuple[str, str], str]:
             text += f" and {len(others) - NAMED:,} more"
         if others and float(group["min_abs_correlation"].iloc[0]) < PURE:
             text = f"not identified ({len(group):,} candidates)"
-        found[(str(view), str(feature))] = text
-    return found
+        texts[(str(view), str(feature))] = text
+    return texts
 
 
 COLUMNS = ("view", "feature", "output", "weight_scaled", "lower", "upper", "inclusion_probability")

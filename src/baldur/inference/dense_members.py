@@ -104,27 +104,27 @@ def over_scales(
     v = np.maximum(q.design.predictor_variance(q.s), np.finfo(float).tiny)
     F, C = len(v), q.likelihood.n_outputs
     everyone = np.arange(F)
-    found: dict[int, ScalePoint] = {}
+    points_at: dict[int, ScalePoint] = {}
     values: dict[int, Array] = {}
 
     def compute(step: int, folds: IntArray, near: int | None) -> None:
         scale = float(np.exp(step * SCALE_STEP))
-        made = take_folds(q, folds).rescaled(scale)
+        scaled = take_folds(q, folds).rescaled(scale)
         if start is not None:
-            made.sites = take_folds(sites_near(start, step, q.likelihood), folds)
+            scaled.sites = take_folds(sites_near(start, step, q.likelihood), folds)
         elif near is not None:
-            place = np.searchsorted(found[near].folds, folds)
-            made.sites = take_folds(found[near].q.sites, place)
-            made.noise = take_folds(found[near].q.noise, place)
-        if made.absent is not None:
-            made.refresh()
-            made.refresh_extra()
-            made.optimise_sites(1, SITES_TOLERANCE)
-            made.refresh_extra()
-        made.optimise_sites(SITES_ITER if start is None else 1, SITES_TOLERANCE)
-        found[step] = ScalePoint(step, folds, made)
+            place = np.searchsorted(points_at[near].folds, folds)
+            scaled.sites = take_folds(points_at[near].q.sites, place)
+            scaled.noise = take_folds(points_at[near].q.noise, place)
+        if scaled.absent is not None:
+            scaled.refresh()
+            scaled.refresh_extra()
+            scaled.optimise_sites(1, SITES_TOLERANCE)
+            scaled.refresh_extra()
+        scaled.optimise_sites(SITES_ITER if start is None else 1, SITES_TOLERANCE)
+        points_at[step] = ScalePoint(step, folds, scaled)
         value = np.full((F, C), -np.inf)
-        value[folds] = made.evidence() + log_scale_prior(v[folds] * scale)
+        value[folds] = scaled.evidence() + log_scale_prior(v[folds] * scale)
         values[step] = value
 
     q.kernel = q.design.kernel(q.s)
@@ -140,14 +140,14 @@ def over_scales(
             last += direction
             folds = folds[~_ended(values, last, direction, folds)]
     q.kernel = None
-    steps = sorted(found)
+    steps = sorted(points_at)
     logs = np.stack([values[step] for step in steps])
     weights = np.exp(logs - logs.max(axis=0))
     weights[weights < np.exp(-SCALE_DROP)] = 0.0
     weights /= weights.sum(axis=0)
     points = []
     for step, weight in zip(steps, weights, strict=True):
-        point = found[step]
+        point = points_at[step]
         used = weight[point.folds].any(axis=1)
         if used.all():
             points.append(point)

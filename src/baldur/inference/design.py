@@ -97,8 +97,8 @@ class ColumnDesign:
         out = np.zeros((F, self.n_views, n, n))
         for f in range(F):
             for m in range(self.n_views):
-                own = X[f][:, self.owner[f] == m]
-                out[f, m] = own @ own.T
+                cells = X[f][:, self.owner[f] == m]
+                out[f, m] = cells @ cells.T
         return out
 
     def by_view(self, values: Array) -> Array:
@@ -169,15 +169,15 @@ class ColumnDesign:
         out = np.zeros((F, self.n_views, C))  # C is 1 where outputs share variances
         for f in range(F):
             for m in range(self.n_views):
-                own = np.flatnonzero(self.owner[f] == m)
-                X = self.X1[f][:, 1 + own]
+                columns = np.flatnonzero(self.owner[f] == m)
+                X = self.X1[f][:, 1 + columns]
                 gram = X.T @ X if isinstance(q, FeaturePosterior) else None
                 for c in range(C):
                     if gram is not None:
-                        half = q.half[f, c][:, 1 + own]
+                        half = q.half[f, c][:, 1 + columns]
                         out[f, m, c] = max(float(np.vdot(half.T @ half, gram)), 0.0)
                     else:
-                        scaled = X * np.sqrt(s[f, c, own])
+                        scaled = X * np.sqrt(s[f, c, columns])
                         out[f, m, c] = _left_variance(scaled @ scaled.T, q.half[f, c])
         return out
 
@@ -197,8 +197,8 @@ class ColumnDesign:
             new, X, s = (_take(part, at) for part in (new, X, s))
         K = np.matmul(new[:, None] * s[:, :, None, :], X[:, None].swapaxes(2, 3))
         K += self.intercept_var
-        own = np.matmul(s, (new**2).swapaxes(1, 2)) + self.intercept_var
-        return predict_rows(q, K, own)
+        diagonal = np.matmul(s, (new**2).swapaxes(1, 2)) + self.intercept_var
+        return predict_rows(q, K, diagonal)
 
 
 @dataclass(frozen=True)
@@ -296,13 +296,13 @@ def _take(values: Array, at: IntArray) -> Array:
     return np.take_along_axis(values, at[:, None], axis=2)
 
 
-def predict_rows(q: SamplePosterior, K: Array, own: Array) -> tuple[Array, Array]:
+def predict_rows(q: SamplePosterior, K: Array, diagonal: Array) -> tuple[Array, Array]:
     """Return mean and variance of f from kernels (F, C, p, n) and (F, C, p) of new rows."""
     mean = matvec(K, q.alpha)
-    var = np.empty_like(own)
-    for at in np.ndindex(own.shape[:2]):
+    var = np.empty_like(diagonal)
+    for at in np.ndindex(diagonal.shape[:2]):
         part = triangle_times(q.half[at], np.ascontiguousarray(K[at].T))
-        var[at] = own[at] - np.einsum("ij,ij->j", part, part)
+        var[at] = diagonal[at] - np.einsum("ij,ij->j", part, part)
     return mean, var
 
 

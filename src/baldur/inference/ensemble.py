@@ -70,13 +70,13 @@ class Ensemble:
 
     def member_moments(self) -> tuple[Array, Array]:
         """Return held-out mean and variance under each member, each (F, p, K, C)."""
-        found = []
+        moments = []
         for k in range(len(self.names)):
-            own = self.member_of == k
-            found.append(
-                mixture(self.held_mean[own], self.held_var[own], self.weights[own][..., None])
+            at = self.member_of == k
+            moments.append(
+                mixture(self.held_mean[at], self.held_var[at], self.weights[at][..., None])
             )
-        mean, var = (np.stack(part) for part in zip(*found, strict=True))  # (K, F, C, p)
+        mean, var = (np.stack(part) for part in zip(*moments, strict=True))  # (K, F, C, p)
         return mean.transpose(1, 3, 0, 2), var.transpose(1, 3, 0, 2)
 
     def confidence(self) -> Array:
@@ -87,13 +87,13 @@ class Ensemble:
         """
         if self.base_variance.any():
             return np.ones((len(self.batch), len(self.names)))
-        found = []
+        left = []
         counted = self.batch.counted / self.batch.count[:, None]
         for k in range(len(self.names)):
-            own = self.member_of == k
-            _, var = mixture(self.mean[own], self.var[own], self.weights[own][..., None])
-            found.append(np.einsum("fcn,fn->f", shrinkage(var), counted) / var.shape[1])
-        return np.stack(found, axis=1)
+            at = self.member_of == k
+            _, var = mixture(self.mean[at], self.var[at], self.weights[at][..., None])
+            left.append(np.einsum("fcn,fn->f", shrinkage(var), counted) / var.shape[1])
+        return np.stack(left, axis=1)
 
     def point_weights(self, shares: Array) -> Array:
         """Return weights (J, F, C) of the points under shares (F, K) of the members."""
@@ -130,12 +130,12 @@ class Ensemble:
 
         Folds are counted among those of the point.
         """
-        found = []
+        points = []
         for j, point in enumerate(self.points):
             at = np.flatnonzero(weights[j, point.folds].any(axis=1))
             if len(at):
-                found.append((j, at))
-        return found
+                points.append((j, at))
+        return points
 
 
 @dataclass(frozen=True)
@@ -171,9 +171,9 @@ class Designs:
 
 def over_candidates(s: Array, columns: IntArray, count: int) -> Array:
     """Return variances (F, C, count) of all candidates from those of some (F, C, K), else 0."""
-    found = np.zeros((*s.shape[:2], count))
-    np.put_along_axis(found, np.broadcast_to(columns[:, None], s.shape), s, axis=2)
-    return found
+    whole = np.zeros((*s.shape[:2], count))
+    np.put_along_axis(whole, np.broadcast_to(columns[:, None], s.shape), s, axis=2)
+    return whole
 
 
 def noise_variance(noise: Any, shape: tuple[int, int]) -> Array:
@@ -249,9 +249,9 @@ def _screened_sizes(members: Sequence[str], n_features: int, *, alone: bool) -> 
     Those with at least as many features as there are would repeat the dense members and are left
     out; where they are `alone`, the smallest one is kept.
     """
-    asked = {name: size for name, size in SCREENED.items() if name in members}
-    fewer = {name: size for name, size in asked.items() if size < n_features}
-    return fewer or (dict(list(asked.items())[:1]) if alone else {})
+    sizes = {name: size for name, size in SCREENED.items() if name in members}
+    fewer = {name: size for name, size in sizes.items() if size < n_features}
+    return fewer or (dict(list(sizes.items())[:1]) if alone else {})
 
 
 def _summarise(batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Member]) -> Ensemble:
@@ -334,8 +334,8 @@ def view_moments(
             folds = ensemble.points[j].folds[at]
             lacking = None if held_absent is None else held_absent[folds]
             q = designs.attach(ensemble.points[j], at)
-            for v, found in enumerate(moments_by_views(q, order[folds], fewer, lacking)):
-                means[v, j, folds], variances[v, j, folds] = found
+            for v, moments in enumerate(moments_by_views(q, order[folds], fewer, lacking)):
+                means[v, j, folds], variances[v, j, folds] = moments
     slope, slope_var = stacking.slope[:, None, None], stacking.slope_var[:, None, None]
     base = ensemble.base_logit[..., None]
     stacked = [

@@ -95,19 +95,19 @@ def balanced_folds(
     digits = 3
     while p**digits < n:
         digits += 1
-    found: list[IntArray] = []
-    while len(found) < repeats:
+    folds: list[IntArray] = []
+    while len(folds) < repeats:
         v = np.zeros((n, digits), dtype=np.intp)
         for stratum in np.unique(strata):
             rows = random.permutation(np.flatnonzero(strata == stratum))
             places = np.arange(len(rows))
             v[rows] = (places[:, None] // p ** np.arange(digits)) % p
             v[rows] += random.randint(p, size=digits)  # which folds get one row more
-        for r in range(min(p * p, repeats - len(found))):
+        for r in range(min(p * p, repeats - len(folds))):
             b, t = r % p, r // p
             a = np.array([1, b, b * b + t, *(b**k + k * t for k in range(3, digits))])
-            found.append((v @ a) % p)
-    return found
+            folds.append((v @ a) % p)
+    return folds
 
 
 BATCH_BYTES, CACHE_BYTES = 1 << 27, 1 << 21
@@ -227,13 +227,13 @@ class FoldBatch:
         grams = self.data.grams[:, at[:, :, None], at[:, None, :]].swapaxes(0, 1)
         grams = np.ascontiguousarray(grams) * real * real.swapaxes(2, 3)
         cross = self.data.grams[:, self.held[:, :, None], at[:, None, :]].swapaxes(0, 1)
-        own = self.data.grams[:, self.held, self.held].swapaxes(0, 1)
+        lengths = self.data.grams[:, self.held, self.held].swapaxes(0, 1)
         return GramDesign(
             grams,
             self.count,
             INTERCEPT_VAR,
             np.ascontiguousarray(cross) * real.swapaxes(2, 3),
-            np.ascontiguousarray(own),
+            np.ascontiguousarray(lengths),
         )
 
 
@@ -399,7 +399,10 @@ def candidates(
         chosen = [with_their_groups(index, problem.groups) for index in chosen]
     if problem.always is not None:
         chosen = [
-            [np.union1d(own, more) for own, more in zip(index, problem.always, strict=True)]
+            [
+                np.union1d(screened, more)
+                for screened, more in zip(index, problem.always, strict=True)
+            ]
             for index in chosen
         ]
     return chosen, grams
@@ -438,8 +441,8 @@ def _largest(places: IntArray, scores: Array, count: int) -> tuple[IntArray, Arr
 def best_everywhere(scores: Sequence[Array], count: int, per_view: int) -> Index:
     """Return the best features of all views together, and the best of each view."""
     overall = best_features(scores, count)
-    own = [np.argsort(-s, kind="stable")[:per_view] for s in scores]
-    return [np.union1d(a, b) for a, b in zip(overall, own, strict=True)]
+    by_view = [np.argsort(-s, kind="stable")[:per_view] for s in scores]
+    return [np.union1d(a, b) for a, b in zip(overall, by_view, strict=True)]
 
 
 def with_their_groups(index: Index, groups: Sequence[IntArray]) -> Index:

@@ -93,8 +93,8 @@ def correlation_noise(X: Array, H: Array, real: Array) -> Array:
         power = squares.sum(axis=1)
         noise = float(p**2 @ power**2) - concentration * total
         noise -= float(p**2 @ np.einsum("nl,nl->n", squares, squares)) - concentration * L
-        found = total - L
-        out[f] = np.clip(noise / found, 0.0, 1.0) if found > 0 else 1.0
+        correlations = total - L
+        out[f] = np.clip(noise / correlations, 0.0, 1.0) if correlations > 0 else 1.0
     return out
 
 
@@ -183,12 +183,12 @@ def search(
     searched = every.chosen(places, used)
     per_fold = 8 * (n * places.shape[1] + C * places.shape[1] * min(size, n))
     step = max(1, SEARCH_BYTES // per_fold)
-    found: list[tuple[list[int], IntArray, Array]] = []
+    paths: list[tuple[list[int], IntArray, Array]] = []
     for start in range(0, F, step):
         columns = take_folds(searched, slice(start, start + step))
         order_by = None if costs is None else CostOrder(columns, costs.views)
-        found += _pivots(columns, size, most, order_by)
-    return _basis(every, places, found)
+        paths += _pivots(columns, size, most, order_by)
+    return _basis(every, places, paths)
 
 
 def _most_promising(columns: _Columns, allowed: Array, *, by_view: bool) -> tuple[IntArray, Array]:
@@ -300,20 +300,20 @@ def _pivots(
 
 
 def _basis(
-    columns: _Columns, places: IntArray, found: Sequence[tuple[list[int], IntArray, Array]]
+    columns: _Columns, places: IntArray, paths: Sequence[tuple[list[int], IntArray, Array]]
 ) -> Basis:
     """Put the chosen columns of all folds side by side; paths that ended early are padded.
 
-    `found` are those among the `places` (F, K) that were searched, as `_pivots` returns them.
+    `paths` are those among the `places` (F, K) that were searched, as `_pivots` returns them.
     """
     F, n, _ = columns.X.shape
     C = columns.H.shape[1]
-    K = max(len(order) for order, _, _ in found)
+    K = max(len(order) for order, _, _ in paths)
     order = np.zeros((F, K), dtype=np.intp)
     forms = np.zeros((F, C, n, K + 1))
     e = np.zeros((F, C, K))
     R_inverse = np.zeros((F, C, K + 1, K + 1))
-    for f, (entered, _, triangle) in enumerate(found):
+    for f, (entered, _, triangle) in enumerate(paths):
         k, a = len(entered), columns.noise[f]
         at = places[f][entered]
         order[f, :k] = at
@@ -329,7 +329,7 @@ def _basis(
             forms[f, c, :, 0] = h / norm
             centred = columns.X[f][:, at] - centre
             forms[f, c, :, 1 : k + 1] = (1.0 - a) * h[:, None] * centred
-    return Basis(order, [ends for _, ends, _ in found], R_inverse, forms, e)
+    return Basis(order, [ends for _, ends, _ in paths], R_inverse, forms, e)
 
 
 WORTH = 0.01

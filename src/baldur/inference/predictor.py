@@ -67,14 +67,14 @@ def moments_by_view(
     Shapes: weights (J, K), mean and var (J, K, L), of the columns `index`.
     """
     edges = np.cumsum([len(columns) for columns in index])[:-1]
-    found: list[list[Array]] = []
+    moments: list[list[Array]] = []
     for values in (mean, mean**2 + var):
         pooled = np.split(np.einsum("jk,jkl->kl", weights, values), edges, axis=1)
         views = [np.zeros((len(part), D)) for part, D in zip(pooled, widths, strict=True)]
         for view, columns, part in zip(views, index, pooled, strict=True):
             view[:, columns] += part
-        found.append(views)
-    return found[0], found[1]
+        moments.append(views)
+    return moments[0], moments[1]
 
 
 @dataclass
@@ -151,15 +151,15 @@ class KernelGaussian:
             assert self.index is not None
             new = gather(views, self.index)
             K = np.matmul(new * self.s[:, :, None, :], self.cells.T)
-            own = np.matmul(self.s, (new**2).T)
+            diagonal = np.matmul(self.s, (new**2).T)
         else:
             assert self.train is not None
             pairs = zip(self.train, views, strict=True)
             cross = np.stack([old.cross_gram(now) for old, now in pairs])  # (M, n, N)
             K = np.einsum("jkm,mnr->jknr", self.s, cross, optimize=True)
-            own = np.matmul(self.s, np.stack([squared_lengths(view) for view in views]))
+            diagonal = np.matmul(self.s, np.stack([squared_lengths(view) for view in views]))
         q = SamplePosterior(self.alpha, self.half, self.alpha, self.alpha, self.alpha)
-        mean, var = predict_rows(q, K + self.intercept_var, own + self.intercept_var)
+        mean, var = predict_rows(q, K + self.intercept_var, diagonal + self.intercept_var)
         return mean, np.maximum(var, 1e-12)
 
     def __len__(self) -> int:
@@ -203,12 +203,12 @@ class KernelGaussian:
 
     def joint(self, widths: Sequence[int]) -> tuple[Array, Array]:
         """Return mean and covariance of the weights, from the training rows."""
-        own = self.entering(widths)
+        used = self.entering(widths)
         cells, s = self.cells, self.s
         if cells is None:
             assert self.train is not None
-            cells = gather(self.train, own)
-            s = np.repeat(self.s, [len(columns) for columns in own], axis=2)
+            cells = gather(self.train, used)
+            s = np.repeat(self.s, [len(columns) for columns in used], axis=2)
         X1 = with_ones(cells)
         prior = np.concatenate([np.full((*s.shape[:2], 1), self.intercept_var), s], axis=2)
         part = np.matmul(self.half, X1 * prior[:, :, None, :])
@@ -412,9 +412,9 @@ class Predictor:
         L, K = 1 + int(starts[-1]), self.weights.shape[1]
         means, covs = [], []
         for block in self.blocks:
-            own = block.entering(self.widths)
+            used = block.entering(self.widths)
             at = np.concatenate(
-                [[0], *(1 + starts[m] + np.searchsorted(index[m], c) for m, c in enumerate(own))]
+                [[0], *(1 + starts[m] + np.searchsorted(index[m], c) for m, c in enumerate(used))]
             ).astype(np.intp)
             J = len(block)
             mean, cov = np.zeros((J, K, L)), np.zeros((J, K, L, L))

@@ -139,13 +139,13 @@ def score_submodels(
     Shapes: mean, var (V, R, C), whole_mean, whole_var (R, C), row (R,), T, weight (N, C).
     """
     w = weight[row]
-    own = np.einsum("vrc,r->vc", var, w)
-    theirs = w @ whole_var
+    spread = np.einsum("vrc,r->vc", var, w)
+    whole_spread = w @ whole_var
     apart = np.einsum("vrc,r->vc", (mean - whole_mean) ** 2, w)
-    stretch = np.ones(own.shape)
+    stretch = np.ones(spread.shape)
     if task != "regression":  # where variances are mostly noise
-        stretch = np.minimum(slope**2, np.maximum(theirs / np.maximum(own, 1e-300), 1.0))
-    left_out = np.maximum((apart + theirs - stretch * own) / w.sum(), 0.0)
+        stretch = np.minimum(slope**2, np.maximum(whole_spread / np.maximum(spread, 1e-300), 1.0))
+    left_out = np.maximum((apart + whole_spread - stretch * spread) / w.sum(), 0.0)
     mean, var = integrate_left_out(mean, stretch[:, None] * var, left_out[:, None], task)
     losses = mean_losses(mean, var, row, T, task)
     value, error = (part.tolist() for part in accuracies(mean, var, row, T, weight, task))
@@ -183,15 +183,15 @@ def accuracies(
     share = weight / weight.sum()
     times = np.bincount(row, minlength=len(T))
     measure = r2 if task == "regression" else auc
-    found, errors = np.empty(V), np.empty(V)
+    accuracy, errors = np.empty(V), np.empty(V)
     for v in range(V):
         total, influence = 0.0, np.zeros(len(T))
         for c in range(C):
-            own = np.bincount(row, values[v, :, c], minlength=len(T)) / times
-            value, parts = measure(own, T[:, c], share)
+            prediction = np.bincount(row, values[v, :, c], minlength=len(T)) / times
+            value, parts = measure(prediction, T[:, c], share)
             total, influence = total + value / C, influence + parts / C
-        found[v], errors[v] = total, np.sqrt((share**2 * influence**2).sum())
-    return found, errors
+        accuracy[v], errors[v] = total, np.sqrt((share**2 * influence**2).sum())
+    return accuracy, errors
 
 
 def auc(score: Array, t: Array, share: Array) -> tuple[float, Array]:
@@ -260,14 +260,14 @@ def credible_sets(
 
     Shapes: selected (k,).
     """
-    found = [m.spike_slab for m in ensemble.members.values() if m.spike_slab is not None]
-    if not found or not len(selected):
+    priors = [m.spike_slab for m in ensemble.members.values() if m.spike_slab is not None]
+    if not priors or not len(selected):
         return []
     batch = ensemble.batch
     design = batch.candidate_design(held=False)
     X, owner = design.X1[0, :, 1:], design.owner[0]
-    slab = np.mean([f.slab[0] for f in found], axis=0)[:, owner]  # (C, L)
-    pi = np.mean([f.pi[0] for f in found], axis=0)[owner]
+    slab = np.mean([f.slab[0] for f in priors], axis=0)[:, owner]  # (C, L)
+    pi = np.mean([f.pi[0] for f in priors], axis=0)[owner]
     k = len(selected)
     chosen = design.columns(selected[None], np.ones((1, k)))
     s = np.ascontiguousarray(slab[:, selected])[None]
@@ -310,14 +310,14 @@ def _quadratics_of(X: Array, chosen: ColumnDesign, h: Array) -> Callable[[Any], 
     if not chosen.uses_features:
         return lambda solution: np.asarray(solution.quadratics(X, h))
     cross = np.stack([np.matmul((each[:, None] * chosen.X1[0]).T, X[0]) for each in h[0]])[None]
-    own = np.matmul(h, X**2)
-    return lambda solution: np.maximum(own - triangle_squares(solution.half, cross), 0.0)
+    diagonal = np.matmul(h, X**2)
+    return lambda solution: np.maximum(diagonal - triangle_squares(solution.half, cross), 0.0)
 
 
 def _correlations(X: Array) -> Array:
     """Return the absolute correlations of the columns of X, (L, L)."""
     centred = X - X.mean(axis=0)
     centred /= np.maximum(np.linalg.norm(centred, axis=0), 1e-300)
-    found = np.abs(centred.T @ centred)
-    np.fill_diagonal(found, 1.0)
-    return found
+    correlation = np.abs(centred.T @ centred)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation

@@ -227,7 +227,7 @@ def make_path(
     padded = np.concatenate([views, np.zeros((F, 1), dtype=bool)], axis=1)
     allowed = np.take_along_axis(padded, owner, axis=1).astype(float)
     first, final = ensemble.first_weights(), ensemble.point_weights(stacking.shares)
-    found = []
+    gaussians = []
     mean, var = ensemble.mean, ensemble.var
     if not views.all():
         mean, var = mean.copy(), var.copy()
@@ -248,7 +248,7 @@ def make_path(
         cells = X if len(folds) == F else X[folds]
         w[folds] += first[j, folds][..., None] * s * np.matmul(q.solution.alpha, cells)
         noise[folds] += final[j, folds] * noise_variance(q.noise, (len(folds), C))
-        found.append((j, folds, q, s, columns))
+        gaussians.append((j, folds, q, s, columns))
     eta, spread = mixture(mean, var, first[..., None])
     likelihood = batch.likelihood()
     H = likelihood.weight.copy()
@@ -269,7 +269,7 @@ def make_path(
         most=most,
         costs=batch.costs(),
     )
-    mean, cov = _project(basis, X, found, final, ensemble.base_logit, stacking)
+    mean, cov = _project(basis, X, gaussians, final, ensemble.base_logit, stacking)
     return SubmodelPath(batch, basis.order, basis.ends, basis.R_inverse, mean, cov, noise)
 
 
@@ -279,10 +279,10 @@ def _linear_forms(X1: Array, at: IntArray, forms: Array, e: Array) -> Array:
     `at` (F, K) are the places of the path's features among the columns, -1 for those that are not
     there.
     """
-    found = np.matmul(X1[:, None].swapaxes(-1, -2), forms)
+    linear = np.matmul(X1[:, None].swapaxes(-1, -2), forms)
     f, k = np.nonzero(at >= 0)
-    found[f, :, 1 + at[f, k], 1 + k] += e[f, :, k]
-    return np.asarray(found)
+    linear[f, :, 1 + at[f, k], 1 + k] += e[f, :, k]
+    return np.asarray(linear)
 
 
 def _project(
@@ -392,7 +392,7 @@ def entering_views(order: IntArray, counts: Sequence[int]) -> list[Entering]:
 
 def entering_columns(order: IntArray, sizes: Sequence[int], candidates: Index) -> list[Entering]:
     """Return the columns that enter at each size, from their order among the candidates."""
-    owner = np.repeat(np.arange(len(candidates)), [len(own) for own in candidates])
+    owner = np.repeat(np.arange(len(candidates)), [len(columns) for columns in candidates])
     place = np.concatenate(candidates)
     edges = [0, *sizes]
     return [[(int(owner[c]), int(place[c])) for c in order[a:b]] for a, b in pairwise(edges)]

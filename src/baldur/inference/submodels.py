@@ -91,7 +91,7 @@ def paid_measurements(
 
     Shapes: of_views, of_features (K,).
     """
-    found: list[Entering] = []
+    orders: list[Entering] = []
     for start, record in zip([0, *columns], records, strict=False):
         paid: list[tuple[int, int | None]] = []
         for place, (view, column) in enumerate(record["enters"], start):
@@ -99,8 +99,8 @@ def paid_measurements(
                 paid.append((view, None))
             if of_features[place] > 0:
                 paid.append((view, column))
-        found.append(paid)
-    return found
+        orders.append(paid)
+    return orders
 
 
 def sizes_within(path: SubmodelPath, budgets: Array) -> IntArray:
@@ -271,7 +271,7 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
     weights = fit.full.point_weights(fit.stacking.shares)[:, 0]  # (J, C)
     designs = Designs.of(fit.full.batch)
     nobody = np.zeros(1, dtype=np.intp)
-    found = []
+    gaussians = []
     noise, parts, lacking = np.zeros(C), 0.0, 0.0
     for j, _ in fit.full.used(weights[:, None]):
         q = restricted(designs.attach(fit.full.points[j], nobody, every=True), views)
@@ -279,7 +279,7 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
         noise = noise + w * noise_variance(q.noise, (1, C))[0]
         parts = parts + w[:, None] * q.design.parts(q.solution, q.s)[0]
         lacking = lacking + w * q.missing_view_variance()[0]
-        found.append((j, q))
+        gaussians.append((j, q))
     shrink = np.ones(C) if regression else shrinkage(left_out)
     spread = shrink * np.sqrt(score.stretch)
     slope = float(fit.stacking.slope[0])
@@ -287,7 +287,7 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
         fit.full.base_logit[0], slope, float(fit.stacking.slope_var[0]), shrink, spread
     )
     signal = (slope * shrink) ** 2 * mean_squares(np.asarray(parts), fit.data.absent)
-    blocks, order = _blocks(fit, found, designs)
+    blocks, order = _blocks(fit, gaussians, designs)
     weights = weights[order]
     final: Calibration | None = calibration
     if len(blocks) == 1 and isinstance(blocks[0], WeightGaussian):
@@ -307,11 +307,11 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
 
 
 def _blocks(
-    fit: FitContext, found: list[tuple[int, WeightPosterior]], designs: Designs
+    fit: FitContext, gaussians: list[tuple[int, WeightPosterior]], designs: Designs
 ) -> tuple[list[WeightGaussian | KernelGaussian], list[int]]:
     """Return the Gaussians as blocks of one kind each, and their order among the points."""
     kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
-    for j, q in found:
+    for j, q in gaussians:
         by_view = fit.data.grams is not None and not fit.full.points[j].selects
         kind = "views" if by_view else "columns"
         if isinstance(q.solution, FeaturePosterior):

@@ -120,8 +120,8 @@ class WeightPosterior:
         d: Any = None
         u = last_size = last_r = d
         for _ in range(MEAN_STEPS):
-            _, own = outputs.evaluate(mean, var, None)
-            r = own.j + (h - own.h) * mean - j
+            _, best = outputs.evaluate(mean, var, None)
+            r = best.j + (h - best.h) * mean - j
             smooth = solution.smooth(r, self.kernel)
             size = (r * smooth).sum(axis=-1, keepdims=True)
             going = size > MEAN_TOLERANCE
@@ -134,7 +134,7 @@ class WeightPosterior:
                 turn /= np.maximum(last_size, 1e-300)
                 d, u = r + turn * d, smooth + turn * u
             slope = (r * u).sum(axis=-1, keepdims=True)
-            curvature = (((own.h - h) * u + d) * u).sum(axis=-1, keepdims=True)
+            curvature = (((best.h - h) * u + d) * u).sum(axis=-1, keepdims=True)
             length = np.clip(slope / np.maximum(curvature, 1e-300), 0.0, LONGEST_MEAN_STEP)
             length *= going  # folds and outputs take their steps as if they were alone
             j, mean = j + length * d, mean + length * u
@@ -158,9 +158,9 @@ class WeightPosterior:
         outputs = replace(self.likelihood, shared=False)
         sites = self.own_sites()
         s = np.broadcast_to(self.s, (len(self.s), outputs.n_outputs, self.s.shape[2]))
-        made = replace(self, likelihood=outputs, sites=sites, s=s, solution=None)
-        made.refresh()
-        return made
+        separate = replace(self, likelihood=outputs, sites=sites, s=s, solution=None)
+        separate.refresh()
+        return separate
 
     def moments(self) -> tuple[Array, Array]:
         """Return <eta> and Var eta on the training rows, each (F, C, n)."""
@@ -180,8 +180,8 @@ class WeightPosterior:
         Variances of rows with a missing view are left out: sites know nothing of them.
         """
         mean, var = self.solution.mean, np.maximum(self.solution.var, 1e-12)
-        found = self.likelihood.evidence(mean, var, self.sites, self.noise)
-        return np.asarray(found - self.solution.kl)
+        expectation = self.likelihood.evidence(mean, var, self.sites, self.noise)
+        return np.asarray(expectation - self.solution.kl)
 
     # -- samples with missing views --------------------------------------------------------
 
@@ -300,9 +300,9 @@ class WeightPosterior:
 
 
 def _with(whole: Array, at: IntArray, part: Array) -> Array:
-    made = whole.copy()
-    made[at] = part
-    return made
+    changed = whole.copy()
+    changed[at] = part
+    return changed
 
 
 def still_to_gain(gained: Array, before: Array) -> Array:

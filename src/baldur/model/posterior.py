@@ -112,8 +112,8 @@ class FeaturePosterior:
         kind = precision(self.half.shape[-1], X1.shape[1])
         weighted = h[..., None].astype(kind) * X1[:, None].astype(kind)
         cross = np.matmul(self.X1[:, None].swapaxes(-1, -2).astype(kind), weighted)
-        own = np.matmul(h, X1**2)
-        return np.maximum(own - triangle_squares(self.half, cross), 0.0)
+        diagonal = np.matmul(h, X1**2)
+        return np.maximum(diagonal - triangle_squares(self.half, cross), 0.0)
 
     def weights_at(self, j: Array) -> Array:
         """Return Sigma X^T j, the mean weights at linear terms j, (F, C, 1 + L)."""
