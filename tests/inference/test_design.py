@@ -279,6 +279,6 @@ def test_where_columns_come_from():
     np.testing.assert_array_equal(data.columns, gather(views, union))
     assert [place.tolist() for place in places] == [[1, 2, 3], [0, 1, 3, 4]]
     np.testing.assert_array_equal(data.absent[:, 1], np.arange(48) % 5 == 2)
-    np.testing.assert_array_equal(data.n_features, [3, 12])
+    assert data.problem.widths == [3, 12]
     none, _ = make_problem(N=48)
     assert gather_data(none, chosen, None)[0].absent is None

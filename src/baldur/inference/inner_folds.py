@@ -399,10 +399,7 @@ def candidates(
         chosen = [with_their_groups(index, problem.groups) for index in chosen]
     if problem.always is not None:
         chosen = [
-            [
-                np.union1d(screened, more)
-                for screened, more in zip(index, problem.always, strict=True)
-            ]
+            [np.union1d(*columns) for columns in zip(index, problem.always, strict=True)]
             for index in chosen
         ]
     return chosen, grams
