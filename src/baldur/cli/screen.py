@@ -115,16 +115,16 @@ class Screen:
 
     def _lines(self) -> Callable[[State], None]:
         last = time.monotonic()
-        said = ""
+        shown = ""
 
         def show(state: State) -> None:
-            nonlocal last, said
+            nonlocal last, shown
             now = time.monotonic()
             parts = (f"{state.done} of {state.total} jobs", _left(state))
             line = ", ".join(part for part in parts if part)
             due = now - last >= _SECONDS_BETWEEN_LINES or state.done == state.total
-            if due and line != said:
-                last, said = now, line
+            if due and line != shown:
+                last, shown = now, line
                 self.say(line)
 
         return show

@@ -80,7 +80,7 @@ def check_names(names: Iterable[Any], what: str, origin: str) -> None:
     # One search over all of them: there may be a million.
     if not has_control("".join(map(str, listed))):
         return
-    bad = next(str(one) for one in listed if has_control(str(one)))
+    bad = next(str(name) for name in listed if has_control(str(name)))
     raise InputError(
         f"{origin}: a {what} must not hold control characters (line breaks, tabs, escape codes, "
         f"marks that reverse text), but {bad[:80]!a} does. Rename it."
@@ -111,11 +111,11 @@ def _is_formula(text: str) -> bool:
 
 def csv_text(frame: pd.DataFrame) -> str:
     """Return a table as CSV in which no cell and no heading is a formula."""
-    made = _changed(frame, escape_cell)
-    text = made.to_csv(index=False, lineterminator="\n")
+    escaped = _changed(frame, escape_cell)
+    text = escaped.to_csv(index=False, lineterminator="\n")
     if "\r" in text:
         # pandas leaves a lone carriage return without quotes, and readers take it for a new row.
-        text = made.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+        text = escaped.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     return text
 
 
@@ -133,13 +133,13 @@ def _changed(frame: pd.DataFrame, change: Any) -> pd.DataFrame:
         for j, dtype in enumerate(frame.dtypes)
         if not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype))
     ]
-    made = {}
+    changed = {}
     for j in texts:
         column = frame.iloc[:, j]
         if any(change(cell) is not cell for cell in column.unique()):
-            made[j] = column.map(change)
-    if made:
-        columns = [made.get(j, frame.iloc[:, j]) for j in range(frame.shape[1])]
+            changed[j] = column.map(change)
+    if changed:
+        columns = [changed.get(j, frame.iloc[:, j]) for j in range(frame.shape[1])]
         frame = pd.concat(columns, axis=1)
     return frame.set_axis(headings, axis=1)
 

@@ -22,9 +22,9 @@ def resolve(path: Path) -> Path:
 
 def is_below(path: Path, roots: Sequence[Path], *, strictly: bool = False) -> bool:
     """Return whether a path lies below one of the folders once all links are followed."""
-    found = resolve(path)
+    target = resolve(path)
     tops = [resolve(root) for root in roots]
-    return any(top in found.parents or (found == top and not strictly) for top in tops)
+    return any(top in target.parents or (target == top and not strictly) for top in tops)
 
 
 def find_special(folder: Path) -> Path | None:

@@ -59,7 +59,7 @@ class TileStatistics:
         Shapes: raw (n, k), weight (n,).
         """
         if self.centred is None or self.squares is None:
-            part = _of_numbers(raw[:, at], weight)
+            part = _statistics_of_numbers(raw[:, at], weight)
             part.clip(raw[:, at], np.arange(len(at)), spread, weight)
             self.mean[at], self.variance[at] = part.mean, part.variance
             return
@@ -80,16 +80,6 @@ class TileStatistics:
         self.variance += -less - shift**2
 
 
-def tile_statistics(raw: np.ndarray, weight: np.ndarray | None = None) -> TileStatistics:
-    """Compute the statistics of every column of a tile.
-
-    Shapes: raw (n, k), weight (n,).
-    """
-    if raw.dtype == np.int8 and weight is None:
-        return _of_int8(raw)
-    return _of_numbers(raw, weight)
-
-
 def as_floats(raw: np.ndarray) -> np.ndarray:
     """Return a float64 copy with NaN for missing cells."""
     cells = raw.astype(np.float64)
@@ -98,7 +88,7 @@ def as_floats(raw: np.ndarray) -> np.ndarray:
     return cells
 
 
-def _of_int8(raw: np.ndarray) -> TileStatistics:
+def _statistics_of_int8(raw: np.ndarray) -> TileStatistics:
     """Use exact sums of small integers, for which the textbook variance is safe."""
     n, k = raw.shape
     count, total, squares = np.full(k, n), np.zeros(k), np.zeros(k)
@@ -129,7 +119,7 @@ def _of_int8(raw: np.ndarray) -> TileStatistics:
     return TileStatistics(count, mean, variance, low, high, safe)
 
 
-def _of_numbers(raw: np.ndarray, weight: np.ndarray | None) -> TileStatistics:
+def _statistics_of_numbers(raw: np.ndarray, weight: np.ndarray | None) -> TileStatistics:
     """Two passes over a tile that is in cache: mean first, then centred squares."""
     cells = as_floats(raw)
     n, k = cells.shape
@@ -306,7 +296,6 @@ class ColumnStatistics:
     variance: np.ndarray
     minimum: np.ndarray  # (n_features,)
     maximum: np.ndarray
-    discrete: np.ndarray  # (n_features,)
     lower: np.ndarray  # (n_features,)
     upper: np.ndarray
     scores: NormalScores | None = None  # Of the ranked columns
@@ -352,7 +341,8 @@ def column_statistics(
     for cols, raw in raw_tiles(source, width, max_bytes):
         if n == 0:
             break
-        tile = tile_statistics(raw, weight)
+        whole = raw.dtype == np.int8 and weight is None
+        tile = _statistics_of_int8(raw) if whole else _statistics_of_numbers(raw, weight)
         if not np.isfinite(tile.mean).all() or not (tile.variance <= LARGEST_SPREAD**2).all():
             _refuse_infinities(view, cols, raw)
         few, codes = find_discrete(raw, tile)
@@ -385,7 +375,6 @@ def column_statistics(
         variance,
         low,
         high,
-        discrete,
         # Without limits they take no memory.
         lower=np.broadcast_to(-np.inf, d) if limits is None else limits[0],
         upper=np.broadcast_to(np.inf, d) if limits is None else limits[1],

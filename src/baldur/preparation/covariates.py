@@ -226,7 +226,7 @@ def _numbers(column: pd.Series, name: str, who: str) -> np.ndarray:
 
 
 def learn_regression(
-    cells: Standardised, design: np.ndarray, weight: np.ndarray | None = None
+    cells: Standardised, design: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return B (q x D) and the spread of each column after it is subtracted, in two passes.
 

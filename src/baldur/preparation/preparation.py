@@ -361,9 +361,9 @@ class Preparation(BaseEstimator):
         if name not in self._left:
             return values
         shape = (*values.shape[:-1], self.n_features_[name])
-        made = np.full(shape, fill, dtype=values.dtype)
-        made[..., self._left[name]] = values
-        return made
+        expanded = np.full(shape, fill, dtype=values.dtype)
+        expanded[..., self._left[name]] = values
+        return expanded
 
     @property
     def columns_(self) -> dict[str, np.ndarray]:
@@ -393,11 +393,11 @@ class Preparation(BaseEstimator):
     @property
     def constant_features_(self) -> dict[str, np.ndarray]:
         """For each view, the names of the constant columns."""
-        made = {}
+        constant = {}
         for name, flat in self.constant_.items():
             at, names = np.flatnonzero(flat), self._names[name]
-            made[name] = np.array([f"{name}_{j}" for j in at]) if names is None else names[at]
-        return made
+            constant[name] = np.array([f"{name}_{j}" for j in at]) if names is None else names[at]
+        return constant
 
     # -- back to the units of the input ----------------------------------------------------
 
@@ -540,8 +540,8 @@ class Preparation(BaseEstimator):
     @property
     def site_report_(self) -> pd.DataFrame | None:
         """What aligning sites changed on the training rows, see `SiteHarmoniser.report_`."""
-        found = [step.report_ for step in self.steps_ if isinstance(step, SiteHarmoniser)]
-        return found[0] if found else None
+        reports = [step.report_ for step in self.steps_ if isinstance(step, SiteHarmoniser)]
+        return reports[0] if reports else None
 
     # -- state -----------------------------------------------------------------------------
 
@@ -560,15 +560,15 @@ class Preparation(BaseEstimator):
     def from_values(cls, values: dict[str, Any], sizes: Sizes) -> Preparation:
         """Return the fitted preparation of stored values."""
         scaling, steps = values["scaling_"], values["steps_"]
-        made = cls(
+        preparation = cls(
             **{option: getattr(scaling, option) for option in OPTIONS},
             steps=[clone(step) for step in steps],
             regress_out=scaling.regress_out,
             max_bytes=scaling.max_bytes,
         )
         values["_names"] = {**scaling.feature_names, **values["_names"]}
-        made.__dict__.update(values)
-        return made
+        preparation.__dict__.update(values)
+        return preparation
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse steps of other columns, and a scaling of other columns than the steps leave."""
@@ -619,7 +619,7 @@ def preparation_for(template: Any, scale: str = "clipped") -> Preparation:
             f"preparation must be None, one of {SCALES}, or a baldur.Preparation, for example "
             f"Preparation(regress_out=['age']), but got {template!r}."
         )
-    made: Preparation = clone(template)
-    if made.scale is None:
-        made.set_params(scale=scale)
-    return made
+    preparation: Preparation = clone(template)
+    if preparation.scale is None:
+        preparation.set_params(scale=scale)
+    return preparation

@@ -99,12 +99,12 @@ def learn_block(
     centre = np.where(known, cells, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     x = np.where(known, cells - centre, 0.0)
     design = np.hstack([member, covariates])
-    found = _least_squares(x, known, design)
+    effects = _least_squares(x, known, design)
     count = member.T @ known
     total = np.maximum(count.sum(axis=0), 1)
-    by_site, coef = found[: member.shape[1]], found[member.shape[1] :]
+    by_site, coef = effects[: member.shape[1]], effects[member.shape[1] :]
     level = (count * by_site).sum(axis=0) / total
-    residual = np.where(known, x - design @ found, 0.0)
+    residual = np.where(known, x - design @ effects, 0.0)
     squares = member.T @ residual**2
     spread = np.sqrt(squares.sum(axis=0) / total)
     whole = np.sqrt((x**2).sum(axis=0) / total)
@@ -122,7 +122,7 @@ def learn_block(
 
 def _least_squares(x: np.ndarray, known: np.ndarray, design: np.ndarray) -> np.ndarray:
     """Coefficients (k, n_columns), each column over its own known cells; 0 where not determined."""
-    found = np.linalg.pinv(design) @ x
+    coef = np.linalg.pinv(design) @ x
     holes = np.flatnonzero(~known.all(axis=0))
     if holes.size:
         n, k = design.shape
@@ -130,8 +130,8 @@ def _least_squares(x: np.ndarray, known: np.ndarray, design: np.ndarray) -> np.n
         grams = (known[:, holes].T.astype(float) @ squares).reshape(-1, k, k)
         right = (design.T @ x[:, holes]).T[:, :, None]
         inverse = np.linalg.pinv(grams, rcond=1e-12, hermitian=True)
-        found[:, holes] = (inverse @ right)[:, :, 0].T
-    return found
+        coef[:, holes] = (inverse @ right)[:, :, 0].T
+    return coef
 
 
 def _edges(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -209,7 +209,7 @@ class SiteHarmoniser(Step):
             others = [v for v in np.unique(labels[labels != ""]).tolist() if v not in seen]
             rows = [np.flatnonzero(labels == v) for v in others]
             new = [at for at in rows if len(at) >= self.min_rows]
-        made = []
+        harmonised = []
         for name in X.view_names:
             if name not in self.view_names_:
                 continue
@@ -217,8 +217,8 @@ class SiteHarmoniser(Step):
             source: Source = self._harmonised(X, name, kept, place, new)
             if view.shape[0] * view.shape[1] * source.dtype.itemsize <= _KEEP_BYTES:
                 source = ArraySource(source.read(None, slice(None)))
-            made.append(replace(view, source=source))
-        return X.replace_views(made)
+            harmonised.append(replace(view, source=source))
+        return X.replace_views(harmonised)
 
     def _harmonised(
         self, X: MultiView, name: str, kept: np.ndarray, place: np.ndarray, new: list[np.ndarray]

@@ -166,8 +166,8 @@ def _missing_tells(block: np.ndarray, codes: np.ndarray, width: int) -> list[int
     some = np.flatnonzero(missing.any(axis=0))
     if not len(some) or len(np.unique(codes)) < 2:
         return []
-    told = copying_classes(missing[:, some].astype(float), codes, width)
-    return some[told].tolist()
+    copying = copying_classes(missing[:, some].astype(float), codes, width)
+    return some[copying].tolist()
 
 
 @dataclass
@@ -286,15 +286,15 @@ def _absent_classes(y: np.ndarray, plan: Preview) -> list[Finding]:
     ]
 
 
-def _samples(found: StudyData) -> str:
-    n = len(found.data)
-    if isinstance(found.y, pd.DataFrame):
-        cases = ", ".join(f"{int(found.y[c].sum())} {c}" for c in found.y)
-        return f"{n} samples, {found.y.shape[1]} outcomes: {cases}"
-    if found.y.dtype.kind == "f" or found.y.dtype.kind in "iu":
-        return f"{n} samples, outcome {found.y.min():.4g} to {found.y.max():.4g}"
-    classes, counts = np.unique(found.y, return_counts=True)
-    positive = found.positive if found.positive is not None else classes[-1]
+def _samples(study: StudyData) -> str:
+    n = len(study.data)
+    if isinstance(study.y, pd.DataFrame):
+        cases = ", ".join(f"{int(study.y[c].sum())} {c}" for c in study.y)
+        return f"{n} samples, {study.y.shape[1]} outcomes: {cases}"
+    if study.y.dtype.kind == "f" or study.y.dtype.kind in "iu":
+        return f"{n} samples, outcome {study.y.min():.4g} to {study.y.max():.4g}"
+    classes, counts = np.unique(study.y, return_counts=True)
+    positive = study.positive if study.positive is not None else classes[-1]
     parts = [
         f"{count} {c}" + (" (positive)" if len(classes) == 2 and c == positive else "")
         for c, count in zip(classes.tolist(), counts.tolist(), strict=True)
@@ -302,10 +302,10 @@ def _samples(found: StudyData) -> str:
     return f"{n} samples: {', '.join(parts)}"
 
 
-def _view(found: StudyData, view: str, width: int) -> str:
+def _view(study: StudyData, view: str, width: int) -> str:
     line = f"  {view}: {counted(width, 'feature')}"
-    absent = found.data.sample_ids[~found.data.view(view).present].astype(str).tolist()
-    gone = [i for i in found.missing_samples.get(view, []) if i not in set(absent)]
+    absent = study.data.sample_ids[~study.data.view(view).present].astype(str).tolist()
+    gone = [i for i in study.missing_samples.get(view, []) if i not in set(absent)]
     if absent:
         line += f"; missing for {counted(len(absent), 'sample')} ({names(absent)})"
     if gone:
@@ -328,7 +328,7 @@ def _folds(plan: Preview) -> str:
 
 
 def _span(values: list[int]) -> str:
-    return f"{min(values)}" if min(values) == max(values) else f"{min(values)} to {max(values)}"
+    return " to ".join(map(str, sorted({min(values), max(values)})))
 
 
 def _jobs(plan: Preview, n_jobs: int) -> str:

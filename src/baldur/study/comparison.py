@@ -133,16 +133,16 @@ def _estimator(config: StudyConfig, where: str, dotted: str) -> Any:
             "with baldur.evaluation.nested_cv",
         )
     try:
-        found = getattr(importlib.import_module(module), cls)
+        named = getattr(importlib.import_module(module), cls)
         # Only classes of estimators are ever called.
-        estimator = isinstance(found, type) and issubclass(found, BaseEstimator)
-        made = found() if estimator else None
+        is_estimator = isinstance(named, type) and issubclass(named, BaseEstimator)
+        estimator = named() if is_estimator else None
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         what = f"{dotted!r} cannot be made ({error})"
         raise config.problem(where, what, "correct the name") from None
     # Others predict something else, such as numbers of clusters instead of classes.
     suits = is_classifier if config.classification else is_regressor
-    if not estimator or not suits(made):
+    if not is_estimator or not suits(estimator):
         what = f"{dotted!r} is not an estimator for {config.outcome.task}"
         raise config.problem(where, what, "name a classifier or regressor")
-    return made
+    return estimator

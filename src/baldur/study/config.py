@@ -363,9 +363,9 @@ class StudyConfig(Section):
         -------
         StudyConfig
         """
-        made = self.model_copy()
-        made._file, made._roots = file, roots
-        return made
+        config = self.model_copy()
+        config._file, config._roots = file, roots
+        return config
 
     @property
     def file(self) -> Path:
@@ -414,22 +414,22 @@ class StudyConfig(Section):
 
     def as_toml(self) -> dict[str, Any]:
         """Return the configuration as TOML, with all defaults and absolute paths to data."""
-        found = self.model_dump(exclude_none=True)
+        toml = self.model_dump(exclude_none=True)
         folder = self.folder.resolve()
         # Relative, so that the copy in the folder of results does not point to itself.
         output = (self.folder / self.output).resolve()
-        found["output"] = os.path.relpath(output, folder)
-        found["samples"]["file"] = str((folder / self.samples.file).resolve())
-        found["views"] = {
+        toml["output"] = os.path.relpath(output, folder)
+        toml["samples"]["file"] = str((folder / self.samples.file).resolve())
+        toml["views"] = {
             name: _absolute(view.model_dump(exclude_unset=True), folder)
             for name, view in self.views.items()
         }
-        found["outcome"] = {key: value for key, value in found["outcome"].items() if value != []}
+        toml["outcome"] = {key: value for key, value in toml["outcome"].items() if value != []}
         if self.outcome.columns:
-            del found["outcome"]["column"]
+            del toml["outcome"]["column"]
         elif not self.outcome.column:
-            del found["outcome"]
-        return found
+            del toml["outcome"]
+        return toml
 
     # -- what has to fit together ------------------------------------------------------------------
 
@@ -445,7 +445,7 @@ class StudyConfig(Section):
     def _named(cls, models: Any) -> Any:
         if not isinstance(models, list) or not models:
             raise SectionError("must be a list with at least one model", ADVICE["models"])
-        return [{"name": one} if isinstance(one, str) else one for one in models]
+        return [{"name": model} if isinstance(model, str) else model for model in models]
 
     @field_validator("models")
     @classmethod
@@ -454,14 +454,14 @@ class StudyConfig(Section):
         task = "classification" if outcome is None else outcome.task
         known = CLASSIFICATION_MODELS if task == "classification" else REGRESSION_MODELS
         names: set[str] = set()
-        for i, one in enumerate(models, 1):
-            if one.label in names:
-                what = f"{one.label!r} occurs twice"
+        for i, model in enumerate(models, 1):
+            if model.label in names:
+                what = f"{model.label!r} occurs twice"
                 raise SectionError(what, "give another name, or other views", f"[{i}].name")
-            if one.estimator is None and one.name not in known:
-                what = f"there is no model {one.name!r} for {task}"
-                raise SectionError(what, nearest(one.name, known), f"[{i}].name")
-            names.add(one.label)
+            if model.estimator is None and model.name not in known:
+                what = f"there is no model {model.name!r} for {task}"
+                raise SectionError(what, nearest(model.name, known), f"[{i}].name")
+            names.add(model.label)
         return models
 
     @field_validator("harmonise")
@@ -538,7 +538,7 @@ def _absolute(options: dict[str, Any], folder: Path) -> dict[str, Any]:
         if isinstance(options.get(key), str):
             options[key] = str(folder / options[key])
         elif key == "file":
-            options[key] = [str(folder / one) for one in options[key]]
+            options[key] = [str(folder / path) for path in options[key]]
     return options
 
 

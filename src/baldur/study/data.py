@@ -173,10 +173,10 @@ def read_study(config: StudyConfig) -> StudyData:
     if lost:
         notes.append(_left_out_note(config, lost, n_known - where.sum()))
     if len(report.near_misses):
-        one = report.near_misses.iloc[0]
+        pair = report.near_misses.iloc[0]
         notes.append(
             f"{len(report.near_misses)} pairs of ids differ in writing only, for example "
-            f"{one['id']!r} and {one['other_id']!r}; make them equal if they are the same sample"
+            f"{pair['id']!r} and {pair['other_id']!r}; make them equal if they are the same sample"
         )
     check_outcomes(config, table)
     coding = None
@@ -189,9 +189,6 @@ def read_study(config: StudyConfig) -> StudyData:
     if preparation is not None and preparation.sample_columns:
         data = data.with_samples(_samples(config, table, preparation))
     y, positive = _outcome(config, table, data.sample_ids)
-    subgroups = None
-    if config.report.subgroups:
-        subgroups = table[config.report.subgroups].set_axis(data.sample_ids.astype(str))
     return StudyData(
         data,
         y,
@@ -207,9 +204,17 @@ def read_study(config: StudyConfig) -> StudyData:
             for view in where.columns
             if view != "labels"
         },
-        subgroups=subgroups,
+        subgroups=subgroup_columns(config, table, data),
         left_out=lost,
     )
+
+
+def subgroup_columns(
+    config: StudyConfig, table: pd.DataFrame, data: MultiView
+) -> pd.DataFrame | None:
+    """Return the columns to report by, with the ids of the samples as index; None without any."""
+    names = config.report.subgroups
+    return table[names].set_axis(data.sample_ids.astype(str)) if names else None
 
 
 def align_to_table(
@@ -217,8 +222,7 @@ def align_to_table(
 ) -> tuple[MultiView, pd.DataFrame, AlignReport]:
     """Return the views, and the rows of the samples table that have one, in the table's order."""
     data, kept, report = align(parts, how=how, labels=pd.Series(np.arange(len(table)), table.index))
-    if kept is None:
-        raise TypeError("align returns labels when it is given some")
+    assert kept is not None  # labels were given
     order = np.argsort(kept.to_numpy(), kind="stable")
     return data[order], table.iloc[kept.to_numpy().astype(int)[order]], report
 
@@ -243,7 +247,7 @@ def _left_out_note(config: StudyConfig, lost: int, without: pd.Series) -> str:
 def _named_columns(config: StudyConfig) -> list[tuple[str, str]]:
     """Return the columns of the samples table that a study names, each with its key."""
     samples, covariates, harmonise = config.samples, config.covariates, config.harmonise
-    found: list[tuple[str, list[str | None] | list[str]]] = [
+    named: list[tuple[str, list[str | None] | list[str]]] = [
         (config.outcome.key, config.outcome.names),
         ("samples.group", [samples.group]),
         ("samples.site", [samples.site]),
@@ -255,26 +259,24 @@ def _named_columns(config: StudyConfig) -> list[tuple[str, str]]:
         ("harmonise.keep", [] if harmonise is None else harmonise.keep),
         ("report.subgroups", config.report.subgroups),
     ]
-    return [(key, name) for key, names in found for name in names if name is not None]
+    return [(key, name) for key, names in named for name in names if name is not None]
 
 
 def _preparation(config: StudyConfig, data: MultiView, steps: list[Step]) -> Preparation | None:
     """Return the template of the preparation, or None where columns are only scaled."""
-    aligning = _site_step(config, data)
-    if aligning is not None:
-        steps = [*steps, aligning]
+    steps = [*steps, *_site_steps(config, data)]
     regress_out = config.covariates.regress_out
     return Preparation(steps=steps, regress_out=regress_out) if steps or regress_out else None
 
 
-def _site_step(config: StudyConfig, data: MultiView) -> SiteHarmoniser | None:
-    """Return the unfitted step that aligns sites, or None where the study does not align any.
+def _site_steps(config: StudyConfig, data: MultiView) -> list[Step]:
+    """Return the unfitted step that aligns sites; none where the study does not align any.
 
     Included covariates are a view of the data too, but they are not harmonised.
     """
     section = config.harmonise
     if section is None or section.by is None:
-        return None
+        return []
     usual = [v for v in data.view_names if v != COVARIATES and data.view(v).dtype != np.int8]
     wanted = usual if section.views is None else section.views
     for view in wanted:
@@ -287,13 +289,8 @@ def _site_step(config: StudyConfig, data: MultiView) -> SiteHarmoniser | None:
             "harmonise", "there is no view to harmonise (genotypes are not harmonised)",
             "remove the section",
         )  # fmt: skip
-    return SiteHarmoniser(
-        section.by,
-        list(wanted),
-        keep=list(section.keep),
-        new_sites=section.new_sites,
-        estimates=section.estimates,
-    )
+    options = section.model_dump(include={"keep", "new_sites", "estimates"})
+    return [SiteHarmoniser(section.by, list(wanted), **options)]
 
 
 def _samples(config: StudyConfig, table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:

@@ -147,13 +147,13 @@ def sentinel_cells(cells: np.ndarray, sentinels: Sequence[float] = SENTINELS) ->
         return {}
     low, high = float(rest.min()), float(rest.max())
     spread = max(high - low, 1.0)
-    found = {}
+    counts = {}
     for value in sentinels:
         count = int(np.sum(known == value))
         apart = value > high + spread if value > 0 else value < low - spread or low >= 0
         if count and apart:
-            found[value] = count
-    return found
+            counts[value] = count
+    return counts
 
 
 def beyond_chance(
@@ -300,12 +300,12 @@ class RowHashes:
         if n < 2 or np.log(n * (n - 1) / 2) + self._log_agree > np.log(_BY_CHANCE):
             return []
         first: dict[bytes, int] = {}
-        found = []
+        pairs = []
         for i in np.flatnonzero(self.present).tolist():
             at = first.setdefault(self._hashes[i].digest(), i)
             if at != i:
-                found.append((at, i))
-        return found
+                pairs.append((at, i))
+        return pairs
 
 
 def repeats(
@@ -351,19 +351,19 @@ def copying_classes(block: np.ndarray, codes: np.ndarray, n_columns: int) -> np.
     pairs = [
         (a, b) for a, b in combinations(classes, 2) if not _lucky(parts[a], parts[b], n_columns)
     ]
-    found = np.zeros(block.shape[1], dtype=bool)
+    copying = np.zeros(block.shape[1], dtype=bool)
     if len(pairs) == len(classes) * (len(classes) - 1) // 2:
         total = np.zeros(block.shape[1])
         for a, b in pairs:
             # No single pair may be far below the limit, or the mean cannot reach it.
             total += _separation(parts[a], parts[b], floor=1 - len(pairs) * (1 - LIMIT))
-        found = total > LIMIT * len(pairs)
+        copying = total > LIMIT * len(pairs)
     if len(classes) > 2:
         for c in classes:
             rest = block[codes != c]
             if not _lucky(parts[c], rest, n_columns):
-                found |= _is_indicator(parts[c], rest)
-    return found
+                copying |= _is_indicator(parts[c], rest)
+    return copying
 
 
 def _lucky(a: np.ndarray, b: np.ndarray, n_columns: int) -> bool:
@@ -373,8 +373,8 @@ def _lucky(a: np.ndarray, b: np.ndarray, n_columns: int) -> bool:
 def _is_indicator(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
     """Whether a column has one value in a class and another one everywhere else."""
     with np.errstate(invalid="ignore"):
-        one = (inside == inside[0]).all(axis=0) & (outside == outside[0]).all(axis=0)
-    return one & (inside[0] != outside[0])
+        constant = (inside == inside[0]).all(axis=0) & (outside == outside[0]).all(axis=0)
+    return constant & (inside[0] != outside[0])
 
 
 def _separation(a: np.ndarray, b: np.ndarray, floor: float) -> np.ndarray:
@@ -437,7 +437,7 @@ def constant_columns(block: np.ndarray, sites: np.ndarray, n_columns: int) -> li
     known = np.isfinite(block)
     low, high = np.where(known, block, np.inf), np.where(known, block, -np.inf)
     varies = low.min(axis=0) < high.max(axis=0)
-    found = []
+    constant = []
     for site in np.unique(sites):
         here = sites == site
         count = known[here].sum(axis=0)
@@ -446,8 +446,8 @@ def constant_columns(block: np.ndarray, sites: np.ndarray, n_columns: int) -> li
             values = np.unique(block[known[:, j], j], return_counts=True)[1]
             share = values / values.sum()
             if n_columns * float((share ** count[j]).sum()) <= _CONSTANT_BY_CHANCE:
-                found.append((j, str(site)))
-    return found
+                constant.append((j, str(site)))
+    return constant
 
 
 def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification: bool,
@@ -467,8 +467,8 @@ def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification
             return []
         from scipy.stats import chi2_contingency
 
-        found = chi2_contingency(table)
-        size = float(np.sqrt(found.statistic / keep.sum() / (min(table.shape) - 1)))
+        test = chi2_contingency(table)
+        size = float(np.sqrt(test.statistic / keep.sum() / (min(table.shape) - 1)))
         shares = table.to_numpy() / table.to_numpy().sum(axis=1, keepdims=True)
         at = int(np.argmax(np.ptp(shares, axis=0)))
         low, high = int(np.argmin(shares[:, at])), int(np.argmax(shares[:, at]))
@@ -476,7 +476,7 @@ def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification
             f"{table.columns[at]!r} is {100 * shares[low, at]:.0f} % at site "
             f"{table.index[low]!r} and {100 * shares[high, at]:.0f} % at {table.index[high]!r}"
         )
-        p = float(found.pvalue)
+        p = float(test.pvalue)
     else:
         from scipy.stats import f_oneway
 

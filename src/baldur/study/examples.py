@@ -19,7 +19,6 @@ from baldur.exceptions import InputError
 from baldur.views import MultiView
 from baldur.views.view import View
 
-MASK = "mask.nii.gz"
 _LEVEL = 1  # of compression: noise does not become smaller, and the empty surroundings do
 
 
@@ -42,7 +41,7 @@ def write_images(folder: Path, name: str, view: View, ids: np.ndarray) -> dict[s
     make_folder(folder / name)
     for sample, row in zip(ids, view.raw(), strict=True):
         write(folder / name / f"{sample}.nii.gz", row)
-    mask = f"{name}_{MASK}"
+    mask = f"{name}_mask.nii.gz"
     write(folder / mask, np.ones(len(info), dtype=np.uint8))
     file = f"{name}/*.nii.gz"
     return {"file": file, "kind": "nifti", "mask": mask, "id_pattern": "{id}.nii.gz"}
@@ -76,7 +75,7 @@ def write_bed(path: Path, view: View, ids: np.ndarray) -> None:
 def _packed(cells: np.ndarray) -> np.ndarray:
     """Four samples to a byte, variant by variant, the first sample in the lowest bits."""
     n, d = cells.shape
-    codes = np.full((d, -(-n // 4) * 4), 0, dtype=np.uint8)
+    codes = np.zeros((d, -(-n // 4) * 4), dtype=np.uint8)
     known = (cells >= 0) & (cells <= 2)
     codes[:, :n] = np.where(known, _BITS[np.where(known, cells, 0)], _MISSING_BITS).T
     quads = codes.reshape(d, -1, 4)
@@ -213,7 +212,7 @@ def _truth(sim: Any) -> pd.DataFrame:
     return pd.concat([p for p in parts if len(p)], ignore_index=True)
 
 
-DEMO_MODELS: list[dict[str, Any]] = [
+_DEMO_MODELS: list[dict[str, Any]] = [
     {"name": "LSVM-l1", "grid": {"c_ratio": [3.0, 10.0]}},
     {"name": "RF", "settings": {"n_estimators": 100}, "grid": {"max_features": ["sqrt", 0.1]}},
     {"name": "MV-PLS", "grid": {"n_components": [1, 2]}},
@@ -222,13 +221,7 @@ DEMO_MODELS: list[dict[str, Any]] = [
 ]
 
 
-def write_demo(folder: str | Path, seed: int = 0) -> Path:
+def write_demo(folder: str | Path) -> Path:
     """Write the demonstration study."""
-    return simulate_study(
-        "biofind",
-        folder,
-        scale=0.002,
-        seed=seed,
-        models=DEMO_MODELS,
-        folds={"outer": 5, "inner": 3},
-    )
+    folds = {"outer": 5, "inner": 3}
+    return simulate_study("biofind", folder, scale=0.002, models=_DEMO_MODELS, folds=folds)

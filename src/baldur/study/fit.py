@@ -184,10 +184,10 @@ def shift_in_notes(notes: list[str]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for one in caught:
-        if not issubclass(one.category, ShiftWarning):
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-        elif (note := str(one.message).rstrip(".")) not in notes:
+    for entry in caught:
+        if not issubclass(entry.category, ShiftWarning):
+            warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
+        elif (note := str(entry.message).rstrip(".")) not in notes:
             notes.append(note)
 
 

@@ -127,12 +127,12 @@ def find_label(given: Any, classes: list[str]) -> str | None:
     if isinstance(given, str):
         return given if given in classes else None
     if isinstance(given, bool):
-        found = [c for c in classes if c.casefold() == str(given).casefold()]
+        matching = [c for c in classes if c.casefold() == str(given).casefold()]
         # Truth values are often written as 1 and 0.
-        return found[0] if found else find_label(int(given), classes)
+        return matching[0] if matching else find_label(int(given), classes)
     numbers = pd.to_numeric(pd.Series(classes, dtype=object), errors="coerce").to_numpy()
-    found = [c for c, number in zip(classes, numbers, strict=True) if number == given]
-    return found[0] if found else None
+    matching = [c for c, number in zip(classes, numbers, strict=True) if number == given]
+    return matching[0] if matching else None
 
 
 def check_overlap(config: StudyConfig, name: str, part: MultiView, ids: pd.Index) -> None:

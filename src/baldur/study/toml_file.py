@@ -56,7 +56,7 @@ def parse_study(file: Path) -> dict[str, Any]:
     text = _read(file)
     _check_form(file.name, _TEXTS.sub(lambda hit: "" if hit[0][0] == "#" else '""', text))
     try:
-        found = tomllib.loads(_TEXTS_AND_NUMBERS.sub(_shortened, text))
+        content = tomllib.loads(_TEXTS_AND_NUMBERS.sub(_shortened, text))
     except tomllib.TOMLDecodeError as error:
         twice = any(word in str(error) for word in ("overwrite", "twice", "Duplicate"))
         advice = (
@@ -69,8 +69,8 @@ def parse_study(file: Path) -> dict[str, Any]:
         raise StudyError(
             f"{file.name}: not valid TOML: {str(error)[:200]}; correct the number or date."
         ) from None
-    _check_values(file.name, "", found)
-    return found
+    _check_values(file.name, "", content)
+    return content
 
 
 def template() -> str:

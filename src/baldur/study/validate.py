@@ -32,7 +32,7 @@ from baldur.evaluation.validation import recalibrate
 from baldur.exceptions import InputError
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
-from baldur.study.data import has_outcome
+from baldur.study.data import has_outcome, subgroup_columns
 from baldur.study.fit import predictions_of, shift_from_training, shift_in_notes
 from baldur.study.new_samples import read_new_samples
 from baldur.study.results_folder import add_to_log, claim_folder, results_folder
@@ -205,9 +205,7 @@ def validate_study(
     metrics = config.report.metrics or default_metrics(bool(classes))
     options: dict[str, Any] = {"classes": classes, "metrics": metrics}
     options |= config.report.clinical_options()
-    if config.report.subgroups:
-        subgroups = table[config.report.subgroups]
-        options["subgroups"] = subgroups.set_axis(data.sample_ids.astype(str))
+    options["subgroups"] = subgroup_columns(config, table, data)
     with one_thread():
         with shift_in_notes(notes):
             predictions = _predictions(model, config, data, table, labels)
@@ -264,13 +262,13 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
         if table == "calibration" and frame["class"].nunique() > 1:
             continue  # one line for each class; the comparison is of the whole
         parts.append(frame[[column, "estimate", "low", "high"]].set_axis(_DEVELOPMENT, axis=1))
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_DEVELOPMENT)
-    if not len(found):
+    measures = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_DEVELOPMENT)
+    if not len(measures):
         raise InputError(
             f"{folder} has no intervals of a model {model!r}. Give the results folder of the study "
             "in which the model was developed."
         )
-    return found
+    return measures
 
 
 def _read_cohort(
@@ -314,8 +312,7 @@ def _read_cohort(
         )
     lacking = [c for c in classes if c not in set(cells)]
     if lacking:
-        note = f"no sample has the class {lacking[0]!r}; figures that need it are missing"
-        notes.append(note)
+        notes.append(f"no sample has the class {lacking[0]!r}; figures that need it are missing")
     return data, table, notes, cells.to_numpy(dtype=str)
 
 
