@@ -16,13 +16,7 @@ from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.result_files import AGAIN, REPORT
 from baldur.evaluation.results import Results, versions
 from baldur.exceptions import InputError
-from baldur.report.added_value import (
-    added_value_answer,
-    added_value_section,
-    addition_table,
-    reclassification_table,
-    view_set_table,
-)
+from baldur.report import added_value, features, few_features, methods, tables
 from baldur.report.answer import (
     FEATURES,
     NOT_SHOWN,
@@ -39,20 +33,6 @@ from baldur.report.answer import (
     prediction_sentence,
 )
 from baldur.report.checks import Check, checks_of, codes_of, doubts_of, judge_model, judge_run
-from baldur.report.features import (
-    factors_of,
-    feature_table,
-    selection_of_folds,
-    selection_of_model,
-    view_cards,
-)
-from baldur.report.few_features import (
-    cost_table,
-    few_of,
-    few_sentence,
-    few_table_of_model,
-    few_table_of_run,
-)
 from baldur.report.fitted import FittedModel, calculator_of
 from baldur.report.formatting import (
     Column,
@@ -70,25 +50,9 @@ from baldur.report.formatting import (
     spread,
     whole,
 )
-from baldur.report.methods import (
-    about_run,
-    lead_of_run,
-    methods_of_model,
-    methods_of_run,
-    repeat_of_model,
-    tripod_items,
-)
 from baldur.report.page import OutcomeSection, Page
 from baldur.report.people import LEFT_OUT, check_people, people_of_model, people_of_run
 from baldur.report.pictures import Plan, latent_plans, plans_of
-from baldur.report.tables import (
-    difference_table,
-    model_table,
-    participants_table,
-    presence_table,
-    subgroup_table,
-    threshold_table,
-)
 
 
 def make_page(
@@ -139,15 +103,16 @@ def answer_of_run(
         return [Sentence(PREDICT, text, UNKNOWN)]
     predicted = prediction_sentence(prediction_of(run, main), doubts_of(checks))
     doubtful = any(c.code == "B01" for c in checks)
-    few, others, gains = few_of(run, main), other_models(run, main), gains_of_trees(run)
+    few = few_features.few_of(run, main)
+    others, gains = other_models(run, main), gains_of_trees(run)
     sentences = [
         predicted,
         calibration_sentence(run, main),
-        Sentence(FEATURES, selection_of_folds(run, main, model, doubtful=doubtful)),
-        few_sentence(few, predicted.outcome == SHOWN) if len(few) else None,
+        Sentence(FEATURES, features.selection_of_folds(run, main, model, doubtful=doubtful)),
+        few_features.few_sentence(few, predicted.outcome == SHOWN) if len(few) else None,
         comparison_sentence(others, main) if len(others) else None,
         linear_sentence(gains) if len(gains) else None,
-        added_value_answer(run),
+        added_value.added_value_answer(run),
     ]
     return [sentence for sentence in sentences if sentence is not None]
 
@@ -169,7 +134,7 @@ def answer_of_model(model: FittedModel) -> list[Sentence]:
             "95 % confidence needs."
         )
         made.append(Sentence(PREDICT, text, SHOWN if shown else NOT_SHOWN))
-    return [*made, Sentence(FEATURES, selection_of_model(model))]
+    return [*made, Sentence(FEATURES, features.selection_of_model(model))]
 
 
 def _run_page(run: Results, model: FittedModel | None, people: str, title: str | None) -> Page:
@@ -183,30 +148,32 @@ def _run_page(run: Results, model: FittedModel | None, people: str, title: str |
         made = sorted({*made, *codes_of(of_model)[0], "B18"})
     shown, left = people_of_run(run, main, people)
     return Page(
-        **about_run(run),
+        **methods.about_run(run),
         title=title or str(run.record.get("title") or "") or "Comparison of models",
         main=main or "",
-        lead=lead_of_run(run),
+        lead=methods.lead_of_run(run),
         answer=answer_of_run(run, main, checks, fitted),
         checks=checks,
         made=made,
         not_made=not_made,
         tables=named(
-            model_table(run), difference_table(run, main), feature_table(run, main, fitted),
-            participants_table(run), presence_table(run), threshold_table(run),
-            subgroup_table(run, main), view_set_table(run), addition_table(run),
-            reclassification_table(run), few_table_of_run(run, main),
-            *([] if fitted is None else [cost_table(fitted)]),
+            tables.model_table(run), tables.difference_table(run, main),
+            features.feature_table(run, main, fitted), tables.participants_table(run),
+            tables.presence_table(run), tables.threshold_table(run),
+            tables.subgroup_table(run, main), added_value.view_set_table(run),
+            added_value.addition_table(run), added_value.reclassification_table(run),
+            few_features.few_table_of_run(run, main),
+            *([] if fitted is None else [few_features.cost_table(fitted)]),
         ),
-        views=view_cards(run, main, fitted),
+        views=features.view_cards(run, main, fitted),
         people=shown,
         people_left=left,
         people_absent=LEFT_OUT if people == "none" else "There are no predictions to show.",
         hidden=people == "hidden",
-        methods=methods_of_run(run, main),
-        tripod=tripod_items(run, main, fitted),
-        factors="" if fitted is None else factors_of(fitted),
-        added=added_value_section(run),
+        methods=methods.methods_of_run(run, main),
+        tripod=methods.tripod_items(run, main, fitted),
+        factors="" if fitted is None else features.factors_of(fitted),
+        added=added_value.added_value_section(run),
         plans=plans_of(run, main, model),
         calculator=calculator_of(model),
         has_model=model is not None and model.inner is not None,
@@ -256,20 +223,20 @@ def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
         made=made,
         not_made=not_made,
         tables=named(
-            feature_table(None, None, model), _counts(model), few_table_of_model(model),
-            cost_table(model),
+            features.feature_table(None, None, model), _counts(model),
+            few_features.few_table_of_model(model), few_features.cost_table(model),
         ),
-        views=view_cards(None, None, model),
+        views=features.view_cards(None, None, model),
         people=shown,
         people_left=left,
         people_absent=LEFT_OUT if people == "none" else absent,
         hidden=people == "hidden",
-        methods=methods_of_model(model),
-        tripod=tripod_items(None, None, model),
+        methods=methods.methods_of_model(model),
+        tripod=methods.tripod_items(None, None, model),
         settings=_settings_of_model(model, inner),
         versions={k: str(v) for k, v in model.versions.items()} or versions(),
-        repeat=repeat_of_model(model),
-        factors=factors_of(model),
+        repeat=methods.repeat_of_model(model),
+        factors=features.factors_of(model),
         plans=plans_of(None, None, model),
         calculator=calculator_of(model),
         has_model=model.inner is not None,
@@ -277,10 +244,11 @@ def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
 
 
 def _settings_of_model(model: FittedModel, inner: Any) -> list[tuple[str, str]]:
-    made = [(k, plain(v)) for k, v in (model.details.get("setting") or {}).items()]
+    settings = {k: plain(v) for k, v in (model.details.get("setting") or {}).items()}
     if hasattr(inner, "get_params"):
-        made += [(k, short(plain(v), 200)) for k, v in sorted(inner.get_params(deep=False).items())]
-    return list(dict(made).items())
+        parameters = sorted(inner.get_params(deep=False).items())
+        settings |= {k: short(plain(v), 200) for k, v in parameters}
+    return list(settings.items())
 
 
 def _counts(model: FittedModel) -> Table:
@@ -313,7 +281,7 @@ def outcomes_page(
         )
     main, n = main_model(run), count(len(run.outcomes), "outcome")
     checks = checks_of(judge_run(run, None))
-    caption = f"{_heading(run)} of every outcome"
+    caption = f"{METRICS[_metric(run)].heading} of every outcome"
     make = partial(plots.OutcomesDisplay, _intervals(run), metric=_metric(run))
     plans = [Plan("outcomes", "outcomes", caption, make, wide=True)]
     plans += latent_plans(model, "outcomes") if model is not None else []
@@ -333,20 +301,21 @@ def outcomes_page(
         if number <= _MOST_DRAWN:
             plans += _plans_of_outcome(one, section)
     return Page(
-        **about_run(run),
+        **methods.about_run(run),
         title=title or str(run.record.get("title") or "") or f"Comparison of models for {n}",
-        lead=lead_of_run(run, n),
+        lead=methods.lead_of_run(run, n),
         main=main or "",
         answer=_answer(run, main, outcomes),
         checks=checks,
         tables=named(
-            _outcome_counts(run), model_table(run), difference_table(run, main), _by_outcome(run)
+            _outcome_counts(run), tables.model_table(run), tables.difference_table(run, main),
+            _by_outcome(run),
         ),
-        methods=methods_of_run(run, main),
-        factors="" if model is None else factors_of(model),
+        methods=methods.methods_of_run(run, main),
+        factors="" if model is None else features.factors_of(model),
         outcomes=outcomes,
         plans=plans,
-    )
+    )  # fmt: skip
 
 
 def _intervals(run: Results) -> pd.DataFrame:
@@ -366,10 +335,6 @@ def _metric(run: Results) -> str:
     known = list(dict.fromkeys(_intervals(run).get("metric", pd.Series(dtype=str)).astype(str)))
     wanted = str(run.record.get("select_by", ""))
     return wanted if wanted in known or not known else known[0]
-
-
-def _heading(run: Results) -> str:
-    return METRICS[_metric(run)].heading
 
 
 def _plans_of_outcome(run: Results, section: OutcomeSection) -> list[Plan]:
@@ -437,11 +402,10 @@ def _by_outcome(run: Results) -> Table:
     rows = spread(frame[frame["metric"].astype(str) == metric], ["outcome"], "model")
     columns = [Column("Outcome", "outcome")]
     columns += [Column(short(m), ends_of(m), estimate) for m in models]
+    heading = METRICS[metric].heading
     note = (
-        f"{METRICS[metric].heading} on pooled held-out predictions. The interval of the mean comes "
-        "from resamples of people with all their outcomes."
-        if metric in METRICS
-        else ""
+        f"{heading} on pooled held-out predictions. The interval of the mean comes from resamples "
+        "of people with all their outcomes."
     )
-    caption = f"{_heading(run)} of every outcome, with 95 % intervals"
+    caption = f"{heading} of every outcome, with 95 % intervals"
     return make_table("outcomes", caption, rows, columns, note)
