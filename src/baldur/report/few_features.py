@@ -58,23 +58,22 @@ def few_of(run: Results, main: str) -> pd.DataFrame:
     rows = run.of_model("few_features", main)
     if "limit" not in rows:
         return pd.DataFrame()
-    own = rows[rows["limit"] == AS_SELECTED].drop_duplicates("metric", keep="last")
-    own = own.set_index("metric")
+    selected = {row["metric"]: row for row in rows[rows["limit"] == AS_SELECTED].to_dict("records")}
     few = rows[rows["limit"].str.isdigit() & rows["metric"].isin([*METRICS])]
     return pd.DataFrame(
         [
-            _compared(row, own.loc[row["metric"]])
+            _compared(row, selected[row["metric"]])
             for row in few.to_dict("records")
-            if row["metric"] in own.index
+            if row["metric"] in selected
         ]
     )
 
 
-def _compared(row: Mapping[Any, Any], own: Mapping[Any, Any]) -> dict[str, Any]:
+def _compared(row: Mapping[Any, Any], selected: Mapping[Any, Any]) -> dict[str, Any]:
     """Return whether one metric with few features is enough or loses, for `few_of`."""
     metric = METRICS[row["metric"]]
     difference, low, high = (float(row[name]) for name in _DIFFERENCE)
-    gain = float(own["estimate"]) - float(own["chance"])
+    gain = float(selected["estimate"]) - float(selected["chance"])
     worst, best = (-low, -high) if metric.greater_is_better else (high, low)  # as losses
     allowed = ALLOWED * (gain if metric.greater_is_better else -gain)
     has_interval = bool(np.isfinite([difference, low, high]).all())
@@ -87,7 +86,7 @@ def _compared(row: Mapping[Any, Any], own: Mapping[Any, Any]) -> dict[str, Any]:
         "loses": has_interval and best > 0,
         "text": f"{metric.heading} {number(row['estimate'], 3)}, a difference of {seen}",
         "allowed": f"{number(allowed, 3)} in {metric.heading}",
-        "features": float(own["features_mean"]),
+        "features": float(selected["features_mean"]),
     }
 
 
@@ -198,9 +197,8 @@ def _limit_cell(limit: str, row: Mapping[Any, Any]) -> Cell:
 def _names(rows: pd.DataFrame) -> str:
     if not len(rows):
         return "–"
-    shown = distinct(rows["feature"])
-    texts = [f"{name} ({percent(share)})" for name, share in zip(shown, rows["share"], strict=True)]
-    return listed(texts, NAMED)
+    names = zip(distinct(rows["feature"]), rows["share"], strict=True)
+    return listed([f"{name} ({percent(share)})" for name, share in names], NAMED)
 
 
 def few_table_of_model(model: FittedModel) -> Table:

@@ -154,21 +154,22 @@ def _thresholds(run: Results) -> str:
 def lead_of_run(run: Results, outcomes: str = "") -> str:
     """Return the first line of a page: people, views and features, models."""
     record = run.record
-    views = record.get("views", [])
-    some = record.get("view_sets", {})
-    return (
-        f"{count(record.get('people', 0), 'person', 'people')}, {count(len(views), 'data view')} "
-        f"with {count(sum(v['features'] for v in views), 'feature')}, "
-        f"{outcomes + ', ' if outcomes else ''}"
-        f"{count(len(record.get('models', [])) - len(some), 'model')}"
-        f"{' and ' + count(len(some), 'view set') if some else ''} compared by cross-validation."
-    )
+    views, some = record.get("views", []), record.get("view_sets", {})
+    features = count(sum(view["features"] for view in views), "feature")
+    parts = [
+        count(record.get("people", 0), "person", "people"),
+        f"{count(len(views), 'data view')} with {features}",
+        *([outcomes] if outcomes else []),
+        count(len(record.get("models", [])) - len(some), "model"),
+    ]
+    sets = f" and {count(len(some), 'view set')}" if some else ""
+    return f"{', '.join(parts)}{sets} compared by cross-validation."
 
 
 def settings_of_run(run: Results) -> list[tuple[str, str]]:
     """Return the settings of a comparison, each with its name."""
     record = run.record
-    made = [
+    settings = [
         (name, plain(record[key]))
         for name, key in (
             ("Seed", "seed"), ("Outer folds", "folds"), ("Repeats", "repeats"),
@@ -179,15 +180,15 @@ def settings_of_run(run: Results) -> list[tuple[str, str]]:
     ]  # fmt: skip
     metric = str(record.get("select_by", ""))
     if metric in METRICS:
-        made.append(("Settings chosen by", METRICS[metric].heading))
+        settings.append(("Settings chosen by", METRICS[metric].heading))
     chosen = run.table("settings")
     if "setting" in chosen:
         for (model, setting), part in chosen.groupby(["model", "setting"], sort=False):
             values = part["value"].map(plain).value_counts()
             texts = distinct(values.index)
             counts = [f"{v} ({n} of {len(part)} folds)" for v, n in zip(texts, values, strict=True)]
-            made.append((short(f"{model}: {setting}", 120), ", ".join(counts)))
-    return made
+            settings.append((short(f"{model}: {setting}", 120), ", ".join(counts)))
+    return settings
 
 
 def about_run(run: Results) -> dict[str, Any]:

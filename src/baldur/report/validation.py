@@ -89,23 +89,15 @@ def open_validation(folder: Path) -> Results:
     }
     once = predictions.drop_duplicates("sample")
     tables["presence"] = once[["sample", "label"]].reset_index(drop=True)
-    measured = interval_people(tables["intervals"])
-    if measured not in (None, record["people"]):
+    measured = tables["intervals"].get("people", pd.Series(dtype=float)).max()
+    if not np.isnan(measured) and measured != record["people"]:
         problems.append(
             f"predictions.csv has {record['people']:,} people, but the figures in intervals.csv "
-            f"rest on {measured:,}: one of the files is incomplete."
+            f"rest on {int(measured):,}: one of the files is incomplete."
         )
-    made = Results(folder=folder, tables=tables, record=record)
-    made.problems = problems
-    return made
-
-
-def interval_people(intervals: pd.DataFrame) -> int | None:
-    """Return the number of people that the intervals rest on; None where they do not say so."""
-    if "people" not in intervals:
-        return None
-    known = intervals["people"].dropna()
-    return int(known.max()) if len(known) else None
+    run = Results(folder=folder, tables=tables, record=record)
+    run.problems = problems
+    return run
 
 
 def validation_page(run: Results, people: str, title: str | None) -> Page:
@@ -147,17 +139,15 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
 
 def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
     people = count(run.record["people"], "person", "people")
-    found = replace(prediction_of(run, main), how=f"in a new cohort of {people}")
+    prediction = replace(prediction_of(run, main), how=f"in a new cohort of {people}")
     question, metric = "Does the model predict in the new cohort?", run.record["select_by"]
     new = interval_of(run.of_model("intervals", main), metric=metric, site="*")
-    made = [
-        prediction_sentence(found, doubts_of(checks), question),
-        transport_sentence(new, interval_of(run.table("development"), metric=metric), metric),
-    ]
     calibrated = calibration_sentence(run, main)
-    if calibrated is not None:
-        made.append(calibrated)
-    return made
+    return [
+        prediction_sentence(prediction, doubts_of(checks), question),
+        transport_sentence(new, interval_of(run.table("development"), metric=metric), metric),
+        *([] if calibrated is None else [calibrated]),
+    ]
 
 
 def _figure_table(run: Results, main: str) -> Table:
@@ -229,9 +219,9 @@ def _recalibration_table(run: Results) -> Table:
     ]
     rows = []
     for row in frame.to_dict("records"):
-        name = f"{run.record['models'][0]} (recalibrated: {row['version']})"
-        own = after[after["model"] == name] if "model" in after else after
-        rows.append(row | {m: _cell(interval_of(own, metric=m, site="*")) for m in metrics})
+        where = {"model": f"{run.record['models'][0]} (recalibrated: {row['version']})"}
+        values = {m: interval_of(after, metric=m, site="*", **where) for m in metrics}
+        rows.append(row | {m: _cell(value) for m, value in values.items()})
     note = (
         "Log odds of a recalibrated version are the intercept plus the slope times the log odds of "
         "the model. These are other models than the one validated."
