@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from baldur.baselines.blocks import Block, split_columns
 from baldur.core.parameters import Constraint, check
-from baldur.core.types import Array
+from baldur.core.types import Array, IntArray
 from baldur.estimators.base import check_answer
 from baldur.exceptions import InputError
 from baldur.preparation import preparation_for
@@ -43,6 +44,15 @@ def fit_converges(model: Any, X: Array, y: NDArray[Any]) -> bool:
     for w in others:
         warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
     return len(others) == len(caught)
+
+
+def inner_folds(y: NDArray[Any], cv: int, random_state: Any) -> list[tuple[IntArray, IntArray]]:
+    """Return at most cv stratified folds, rows to train and test; none if a class has one row."""
+    smallest = int(np.unique(y, return_counts=True)[1].min())
+    if smallest < 2:
+        return []
+    splitter = StratifiedKFold(min(cv, smallest), shuffle=True, random_state=random_state)
+    return list(splitter.split(np.zeros((len(y), 1)), y))
 
 
 def one_against_rest(codes: NDArray[np.intp], n_classes: int) -> Array:

@@ -15,10 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
-from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from baldur.baselines.base import BaselineClassifier, Masks, one_against_rest, parameter
+from baldur.baselines.base import (
+    BaselineClassifier,
+    Masks,
+    inner_folds,
+    one_against_rest,
+    parameter,
+)
 from baldur.baselines.blocks import Block, project_all, split_columns
 from baldur.baselines.linear import solve_on_working_set
 from baldur.core.parameters import POSITIVE, Constraint, is_number, one_of
@@ -222,14 +227,11 @@ class LassoMkSVMClassifier(BaselineClassifier):
     def _grid_search(self, live: list[Block], y: Array) -> Array:
         """Return the best weights by inner accuracy; each fold selects its own features."""
         grid = simplex_grid(len(live), self.grid_step)
-        smallest = int(min(np.sum(y > 0), np.sum(y < 0)))
-        right = np.zeros(len(grid))
-        if smallest < 2:
+        folds = inner_folds(y, self.cv, self.random_state)
+        if not folds:
             return np.full(len(live), 1.0 / len(live))
-        folds = StratifiedKFold(
-            min(self.cv, smallest), shuffle=True, random_state=self.random_state
-        )
-        for train, test in folds.split(np.zeros((len(y), 1)), y):
+        right = np.zeros(len(grid))
+        for train, test in folds:
             masks = self._select(live, y[:, None], train)
             columns = [b.columns(np.flatnonzero(masks[b.name])) for b in live]
             kernels, _ = _unit_kernels(columns, train)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 
 from baldur.baselines.base import (
     BaselineClassifier,
     Masks,
     fit_converges,
+    inner_folds,
     logistic_proba,
     parameter,
 )
@@ -141,14 +141,9 @@ class StackingClassifier(BaselineClassifier):
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> Masks:
         n, K = len(codes), len(self.classes_)
-        smallest = int(np.bincount(codes).min())
-        if smallest >= 2:
-            splitter = StratifiedKFold(
-                min(self.cv, smallest), shuffle=True, random_state=self.random_state
-            )
-            folds = list(splitter.split(np.zeros((n, 1)), codes))
-        else:  # a class of one row cannot be left out: fall back to fitted values
-            folds = [(np.arange(n), np.arange(n))]
+        # A class of one row cannot be left out: fall back to fitted values.
+        every = np.arange(n)
+        folds = inner_folds(codes, self.cv, self.random_state) or [(every, every)]
         Z = np.zeros((len(blocks), n, K))
         self.coef_: dict[str, Array] = {}
         self.intercepts_: dict[str, Array] = {}
@@ -160,15 +155,12 @@ class StackingClassifier(BaselineClassifier):
             Z[v] = held_out[best]
             self.C_[b.name] = float(self.Cs[best])
             rows = np.flatnonzero(~b.view.absent)
-            if len(np.unique(codes[rows])) < K or not features.shape[1]:
+            if len(np.unique(codes[rows])) == K and features.shape[1]:
+                w, offset = ridge_logistic(features[rows], codes[rows], self.C_[b.name])
+            else:
                 width = 1 if K == 2 else K
-                self.coef_[b.name] = b.over_input(np.zeros((b.width, width)))
-                self.intercepts_[b.name] = np.zeros(width)
-                continue
-            w, self.intercepts_[b.name] = ridge_logistic(
-                features[rows], codes[rows], self.C_[b.name]
-            )
-            self.coef_[b.name] = b.weights(lift @ w)
+                w, offset = np.zeros((features.shape[1], width)), np.zeros(width)
+            self.coef_[b.name], self.intercepts_[b.name] = b.weights(lift @ w), offset
         weights, self.offset_ = fit_stack(Z, codes, self.penalty)
         if not np.any(weights > 1e-8):  # no view helps out of fold: use the best one
             weights[int(np.argmin([_log_loss(z, codes) for z in Z]))] = 1e-3
