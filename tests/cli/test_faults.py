@@ -248,7 +248,7 @@ def test_a_report_stopped_at_any_step_leaves_a_whole_page(quick, quickly, tmp_pa
 def test_a_full_temporary_folder_is_named(call, quick, disk, monkeypatch, tmp_path):
     small = disk("16k")
     monkeypatch.setattr("tempfile.tempdir", str(small.path))
-    small.fill(leave=4096)
+    small.fill()
     code, _, err = call("evaluate", quick[0], "--out", tmp_path / "out", "--quiet", "--jobs", 2)
     one_line(code, err, str(small.path), "No space left on device")
     small.read_only()
