@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
-from sklearn.utils.validation import validate_data
 
 from baldur.exceptions import InputError, InputTypeError
 from baldur.views.container import MultiView
@@ -79,6 +78,8 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
             checks = {"skip_check_array": True}
     if np.ma.isMaskedArray(X):  # whose mask scikit-learn would forget
         X = np.ma.filled(X.astype(np.float64), np.nan)
+    from sklearn.utils.validation import validate_data  # slow; pages need the names of views only
+
     try:
         # Its sum over all cells, a quick look for infinities, may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
