@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -226,6 +227,7 @@ def report(
     search, a calculator, a methods paragraph, TRIPOD+AI items, and the commands that reproduce the
     study. See docs/howto/report.md.
     """
+    gc.disable()  # the process ends with the page: looking for garbage takes a tenth of the time
     from baldur.report import report_folder
 
     screen = Screen(quiet)

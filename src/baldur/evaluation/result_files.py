@@ -19,7 +19,6 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from baldur.core.escape import one_line, unescape_cell, unescape_frame
-from baldur.core.schema import one_of
 from baldur.evaluation.clinical.evaluation import Evaluation
 from baldur.evaluation.metrics import METRICS
 from baldur.exceptions import InputError
@@ -363,7 +362,7 @@ _WholeNumber = Annotated[int, Field(ge=0, lt=2**53, description="a whole number"
 _Positive = Annotated[int, Field(ge=1, lt=2**53, description="a whole number from 1")]
 _Text = Annotated[str, Field(description="a text")]
 _Texts = Annotated[list[str], Field(description="a list of texts")]
-_KnownMetric = Annotated[str, one_of(METRICS)]
+_KnownMetric = Annotated[str, Field(pattern=f"^({'|'.join(METRICS)})$")]
 
 
 class _RecordedView(BaseModel):
