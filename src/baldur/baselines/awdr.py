@@ -16,9 +16,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
-from baldur.baselines.base import BaselineClassifier, parameter
+from baldur.baselines.base import BaselineClassifier
 from baldur.baselines.blocks import COMPONENTS, REDUCTION, Block, reduce_block
-from baldur.core.parameters import POSITIVE, integer, one_of
+from baldur.core.parameters import POSITIVE, integer, one_of, parameter
 from baldur.core.types import Array
 
 FLOOR = 1e-12

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from baldur.baselines.blocks import Block, split_columns
-from baldur.core.parameters import Constraint, check
+from baldur.core.parameters import check_parameters
 from baldur.core.types import Array, IntArray
 from baldur.estimators.base import check_answer
 from baldur.exceptions import InputError
@@ -28,11 +28,6 @@ from baldur.views.prepared_view import PreparedView
 from baldur.views.validate import match_labels
 
 Masks = dict[str, NDArray[np.bool_]]
-
-
-def parameter(default: Any, constraint: Constraint) -> Any:
-    """Return a field of a baseline: a parameter with its default, and what values are legal."""
-    return field(default=default, metadata={"constraint": constraint})
 
 
 def fit_converges(model: Any, X: Array, y: NDArray[Any]) -> bool:
@@ -73,13 +68,12 @@ def logistic_proba(linear: Array) -> Array:
 class BaselineEstimator(BaseEstimator):
     """What classifiers and regressors share: checking parameters and opening data.
 
-    The parameters of a baseline are the fields of its class; `parameter` makes those that are
-    checked. ``fit`` accepts a `MultiView`, or one matrix with ``views`` naming the columns of each
-    view. ``preparation_`` is learned from the training rows according to ``preparation`` and
-    ``scale``, as in `BaldurClassifier`. Missing cells and missing views are replaced by the
-    training mean, and ``block_scale`` divides each view by the square root of its prepared width.
-    Fitted attributes refer to all columns of the input; all of them are selected unless the method
-    selects.
+    The parameters of a baseline are the fields of its class. ``fit`` accepts a `MultiView`, or one
+    matrix with ``views`` naming the columns of each view. ``preparation_`` is learned from the
+    training rows according to ``preparation`` and ``scale``, as in `BaldurClassifier`. Missing
+    cells and missing views are replaced by the training mean, and ``block_scale`` divides each view
+    by the square root of its prepared width. Fitted attributes refer to all columns of the input;
+    all of them are selected unless the method selects.
     """
 
     _: KW_ONLY
@@ -113,9 +107,7 @@ class BaselineEstimator(BaseEstimator):
             raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        for f in fields(self):
-            if "constraint" in f.metadata:
-                check(f.name, getattr(self, f.name), f.metadata["constraint"])
+        check_parameters(self)
         mv = open_views(self, X, reset=True)
         y = column_or_1d(match_labels(y, mv.sample_ids, X), warn=True)
         check_consistent_length(mv, y)

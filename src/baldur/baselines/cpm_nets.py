@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import BaselineClassifier, parameter
+from baldur.baselines.base import BaselineClassifier
 from baldur.baselines.blocks import Block, reduce_gram
 from baldur.core.optional import import_extra
-from baldur.core.parameters import NON_NEGATIVE, integer, one_of
+from baldur.core.parameters import NON_NEGATIVE, integer, one_of, parameter
 from baldur.core.types import Array
 
 STEPS = 5

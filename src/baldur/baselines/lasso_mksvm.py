@@ -22,11 +22,10 @@ from baldur.baselines.base import (
     Masks,
     inner_folds,
     one_against_rest,
-    parameter,
 )
 from baldur.baselines.blocks import Block, project_all, split_columns
 from baldur.baselines.linear import solve_on_working_set
-from baldur.core.parameters import POSITIVE, Constraint, is_number, one_of
+from baldur.core.parameters import POSITIVE, Constraint, is_number, one_of, parameter
 from baldur.core.types import Array, Mask
 
 DROPPED = 1e-6

@@ -19,10 +19,9 @@ from baldur.baselines.base import (
     fit_converges,
     logistic_proba,
     one_against_rest,
-    parameter,
 )
 from baldur.baselines.blocks import Block, gather_columns, project_all, total_width
-from baldur.core.parameters import POSITIVE, Constraint, is_number, optional
+from baldur.core.parameters import POSITIVE, Constraint, is_number, optional, parameter
 from baldur.core.types import Array
 from baldur.exceptions import NotConvergedWarning
 

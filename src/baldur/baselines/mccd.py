@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 
-from baldur.baselines.base import BaselineClassifier, parameter
+from baldur.baselines.base import BaselineClassifier
 from baldur.baselines.blocks import COMPONENTS, REDUCTION, Block, reduce_block
-from baldur.core.parameters import NON_NEGATIVE, POSITIVE, Constraint, one_of
+from baldur.core.parameters import NON_NEGATIVE, POSITIVE, Constraint, one_of, parameter
 from baldur.core.types import Array
 from baldur.exceptions import InputError
 

@@ -12,9 +12,9 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from baldur.baselines.base import BaselineClassifier, BaselineRegressor, one_against_rest, parameter
+from baldur.baselines.base import BaselineClassifier, BaselineRegressor, one_against_rest
 from baldur.baselines.blocks import Block, total_width
-from baldur.core.parameters import integer, optional
+from baldur.core.parameters import integer, optional, parameter
 from baldur.core.types import Array
 
 EMPTY = 1e-12

@@ -22,9 +22,9 @@ from scipy.optimize import minimize
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
-from baldur.baselines.base import BaselineClassifier, one_against_rest, parameter
+from baldur.baselines.base import BaselineClassifier, one_against_rest
 from baldur.baselines.blocks import Block, dense_concatenation, split_columns
-from baldur.core.parameters import integer, one_of
+from baldur.core.parameters import integer, one_of, parameter
 from baldur.core.types import Array
 
 SILENT = 1e-8

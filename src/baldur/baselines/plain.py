@@ -22,7 +22,6 @@ from baldur.baselines.base import (
     Masks,
     fit_converges,
     logistic_proba,
-    parameter,
 )
 from baldur.baselines.blocks import (
     Block,
@@ -31,7 +30,7 @@ from baldur.baselines.blocks import (
     reduce_gram,
     total_width,
 )
-from baldur.core.parameters import one_of
+from baldur.core.parameters import one_of, parameter
 from baldur.core.types import Array
 from baldur.exceptions import InputError, NotConvergedWarning
 

@@ -18,10 +18,9 @@ from baldur.baselines.base import (
     fit_converges,
     inner_folds,
     logistic_proba,
-    parameter,
 )
 from baldur.baselines.blocks import Block, reduce_gram
-from baldur.core.parameters import NON_NEGATIVE
+from baldur.core.parameters import NON_NEGATIVE, parameter
 from baldur.core.types import Array
 from baldur.exceptions import NotConvergedWarning
 

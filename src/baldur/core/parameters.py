@@ -1,13 +1,14 @@
 """Parameter constraints: what an argument must be, with one check and one form of message.
 
-Estimators, baselines and simulators have a table of their arguments each; the constraints in the
-tables, and the check, are those of this module.
+The parameters of estimators and baselines are the fields of their classes, of which `parameter`
+makes those that have a constraint. Simulators check their arguments one by one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import field, fields
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -64,8 +65,13 @@ def check(name: str, value: Any, constraint: Constraint) -> None:
         raise InputError(f"{name} must be {constraint.words}, but got {value!r}.")
 
 
-def check_parameters(parameters: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
-    """Raise an InputError for the first parameter that violates its constraint."""
-    for name, constraint in constraints.items():
-        if name in parameters:
-            check(name, parameters[name], constraint)
+def parameter(default: Any, constraint: Constraint) -> Any:
+    """Return a field of an estimator: a parameter with its default, and what values are legal."""
+    return field(default=default, metadata={"constraint": constraint})
+
+
+def check_parameters(estimator: Any) -> None:
+    """Raise an InputError for the first parameter of an estimator that violates its constraint."""
+    for f in fields(estimator):
+        if "constraint" in f.metadata:
+            check(f.name, getattr(estimator, f.name), f.metadata["constraint"])

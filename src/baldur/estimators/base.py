@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -16,10 +15,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.core.parameters import Constraint, check_parameters
+from baldur.core.parameters import check_parameters
 from baldur.core.types import Array, Mask
 from baldur.estimators.default_fit import (
-    CONSTRAINTS,
     FACTOR_COLUMNS,
     cost_columns,
     credible_frame,
@@ -73,7 +71,6 @@ class BaldurBase(TransformerMixin, BaseEstimator):
     sparsity_path_: pd.DataFrame
     credible_sets_: pd.DataFrame
     _task: Task
-    _constraints: Mapping[str, Constraint] = CONSTRAINTS
 
     # -- fitting ---------------------------------------------------------------------------
 
@@ -94,13 +91,9 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         """Return the sample weights (N,) times the weights of classes, where there are any."""
         return weight
 
-    def _check_parameters(self) -> None:
-        """Raise an error for invalid parameters, before anything is computed."""
-        check_parameters(self.get_params(deep=False), self._constraints)
-
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Self:
         """Fit the preparation and the posterior; every ``fit`` calls this and nothing else."""
-        self._check_parameters()
+        check_parameters(self)
         mv, y, weight, groups = self._open_training(X, y, sample_weight, groups)
         T, labels = self._encode_targets(y, weight)
         what = "class_weight" if sample_weight is None else "sample_weight times class_weight"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,21 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from baldur.core.parameters import parameter
 from baldur.core.types import Array
 from baldur.estimators.base import BaldurBase, check_answer, check_level
+from baldur.estimators.default_fit import (
+    ALWAYS,
+    COST,
+    ITERATIONS,
+    JOBS,
+    MARGIN,
+    N_FACTORS,
+    N_FEATURES,
+    PRIORS,
+    SEED,
+    VERBOSE,
+)
 from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
 from baldur.model.likelihood import probabilities, probability_interval
@@ -206,6 +220,7 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class BaldurClassifier(ClassifierBase):
     """Bayesian multi-view classifier with class probabilities, intervals and selected features.
 
@@ -363,36 +378,20 @@ class BaldurClassifier(ClassifierBase):
     'clinic'
     """
 
-    def __init__(
-        self,
-        views: Any = None,
-        *,
-        preparation: Any = None,
-        n_factors: Any = "auto",
-        members: Sequence[str] = MEMBERS,
-        n_features: Any = "auto",
-        always: Sequence[str] | None = None,
-        cost: Mapping[str, float] | None = None,
-        margin: float = 0.1,
-        class_weight: Any = None,
-        max_iter: int = 200,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.views = views
-        self.preparation = preparation
-        self.n_factors = n_factors
-        self.members = members
-        self.n_features = n_features
-        self.always = always
-        self.cost = cost
-        self.margin = margin
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    views: Any = None
+    _: KW_ONLY
+    preparation: Any = None
+    n_factors: Any = parameter("auto", N_FACTORS)
+    members: Sequence[str] = parameter(MEMBERS, PRIORS)
+    n_features: Any = parameter("auto", N_FEATURES)
+    always: Sequence[str] | None = parameter(None, ALWAYS)
+    cost: Mapping[str, float] | None = parameter(None, COST)
+    margin: float = parameter(0.1, MARGIN)
+    class_weight: Any = None
+    max_iter: int = parameter(200, ITERATIONS)
+    random_state: Any = parameter(0, SEED)
+    n_jobs: int | None = parameter(None, JOBS)
+    verbose: int = parameter(0, VERBOSE)
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from numbers import Integral
-from types import MappingProxyType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -75,41 +74,33 @@ def _is_seed(value: Any) -> bool:
     return True
 
 
-CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
-    {
-        "n_factors": Constraint(
-            lambda v: is_one_of(v, ("auto",)) or _is_count(v), '"auto" or a positive integer'
-        ),
-        "n_features": Constraint(
-            lambda v: (
-                is_one_of(v, ("auto",)) or is_number_of_features(v) or are_numbers_of_features(v)
-            ),
-            '"auto", a whole number from 0 on, or a dict of views to such numbers',
-        ),
-        "cost": Constraint(
-            _are_costs,
-            "None, or a dict of names of views or features to finite numbers from 0 on",
-        ),
-        "always": Constraint(_are_names, "None, or a list or tuple of names of features"),
-        "max_iter": Constraint(_is_count, "a positive integer"),
-        "members": Constraint(
-            _are_members,
-            "a tuple or list of one or more of " + ", ".join(f'"{name}"' for name in MEMBERS),
-        ),
-        "random_state": Constraint(_is_seed, "None, a whole number or a RandomState"),
-        "n_jobs": Constraint(
-            lambda v: v is None or (isinstance(v, Integral) and v != 0),
-            "None or a number of processes (-1 for one per core)",
-        ),
-        "verbose": Constraint(lambda v: is_number(v, 0), "0, or 1 to print progress"),
-        "margin": Constraint(
-            lambda v: is_number(v, 0.0, 1.0),
-            "a number from 0 (everything, unless less is shown to lose nothing) to 1, the part of "
-            "what is gained over the base rate that a smaller model may lose",
-        ),
-    }
+N_FACTORS = Constraint(
+    lambda v: is_one_of(v, ("auto",)) or _is_count(v), '"auto" or a positive integer'
 )
-"""Argument to constraint. An argument that is not here is checked where it is used."""
+N_FEATURES = Constraint(
+    lambda v: is_one_of(v, ("auto",)) or is_number_of_features(v) or are_numbers_of_features(v),
+    '"auto", a whole number from 0 on, or a dict of views to such numbers',
+)
+COST = Constraint(
+    _are_costs, "None, or a dict of names of views or features to finite numbers from 0 on"
+)
+ALWAYS = Constraint(_are_names, "None, or a list or tuple of names of features")
+PRIORS = Constraint(
+    _are_members,
+    "a tuple or list of one or more of " + ", ".join(f'"{name}"' for name in MEMBERS),
+)
+MARGIN = Constraint(
+    lambda v: is_number(v, 0.0, 1.0),
+    "a number from 0 (everything, unless less is shown to lose nothing) to 1, the part of what is "
+    "gained over the base rate that a smaller model may lose",
+)
+ITERATIONS = Constraint(_is_count, "a positive integer")
+SEED = Constraint(_is_seed, "None, a whole number or a RandomState")
+JOBS = Constraint(
+    lambda v: v is None or (isinstance(v, Integral) and v != 0),
+    "None or a number of processes (-1 for one per core)",
+)
+VERBOSE = Constraint(lambda v: is_number(v, 0), "0, or 1 to print progress")
 
 
 # -- names of views and features ------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,21 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from baldur.core.parameters import parameter
 from baldur.core.types import Array, Mask
 from baldur.estimators.base import BaldurBase, check_answer, check_level
+from baldur.estimators.default_fit import (
+    ALWAYS,
+    COST,
+    ITERATIONS,
+    JOBS,
+    MARGIN,
+    N_FACTORS,
+    N_FEATURES,
+    PRIORS,
+    SEED,
+    VERBOSE,
+)
 from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
 from baldur.model.likelihood import Task, tails
@@ -136,6 +150,7 @@ class RegressorBase(RegressorMixin, BaldurBase):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class BaldurRegressor(RegressorBase):
     """Bayesian multi-view regression with selection of features, factors and views.
 
@@ -209,34 +224,19 @@ class BaldurRegressor(RegressorBase):
     (50,)
     """
 
-    def __init__(
-        self,
-        views: Any = None,
-        *,
-        preparation: Any = None,
-        n_factors: Any = "auto",
-        members: Sequence[str] = MEMBERS,
-        n_features: Any = "auto",
-        always: Sequence[str] | None = None,
-        cost: Mapping[str, float] | None = None,
-        margin: float = 0.1,
-        max_iter: int = 200,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.views = views
-        self.preparation = preparation
-        self.n_factors = n_factors
-        self.members = members
-        self.n_features = n_features
-        self.always = always
-        self.cost = cost
-        self.margin = margin
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    views: Any = None
+    _: KW_ONLY
+    preparation: Any = None
+    n_factors: Any = parameter("auto", N_FACTORS)
+    members: Sequence[str] = parameter(MEMBERS, PRIORS)
+    n_features: Any = parameter("auto", N_FEATURES)
+    always: Sequence[str] | None = parameter(None, ALWAYS)
+    cost: Mapping[str, float] | None = parameter(None, COST)
+    margin: float = parameter(0.1, MARGIN)
+    max_iter: int = parameter(200, ITERATIONS)
+    random_state: Any = parameter(0, SEED)
+    n_jobs: int | None = parameter(None, JOBS)
+    verbose: int = parameter(0, VERBOSE)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BaldurRegressor:
         """Fit the posterior.

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from baldur.core.parameters import Constraint, is_number, is_one_of
+from baldur.core.parameters import Constraint, is_number, is_one_of, one_of, parameter
 from baldur.estimators.classifier import ClassifierBase
-from baldur.estimators.default_fit import CONSTRAINTS as DEFAULT_CONSTRAINTS
-from baldur.estimators.default_fit import progress
+from baldur.estimators.default_fit import ITERATIONS, N_FACTORS, SEED, VERBOSE, progress
 from baldur.estimators.regressor import RegressorBase
 from baldur.exceptions import InputError, NoSignalWarning
 from baldur.inference.inner_folds import Problem
 from baldur.paper.predictor import make_predictor
 from baldur.paper.run import SPACES, run_meanfield
-
-BOUNDS = ("quadrature", "jaakkola")
 
 
 def _spaces(space: Any) -> list[Any]:
@@ -29,22 +24,14 @@ def _spaces(space: Any) -> list[Any]:
     return list(space) if isinstance(space, (list, tuple, np.ndarray)) else [space]
 
 
-CONSTRAINTS: Mapping[str, Constraint] = MappingProxyType(
-    {
-        **DEFAULT_CONSTRAINTS,
-        "tol": Constraint(lambda v: isinstance(v, Real) and float(v) > 0, "a positive number"),
-        "sparsity": Constraint(
-            lambda v: is_number(v, 1e-6),
-            "the shape of a Gamma prior from 1e-6 (few features) to float('inf') (none dropped)",
-        ),
-        "bound": Constraint(lambda v: is_one_of(v, BOUNDS), f"one of {BOUNDS}"),
-        "space": Constraint(
-            lambda v: all(is_one_of(one, SPACES) for one in _spaces(v)),
-            f"one of {SPACES}, or one per view",
-        ),
-    }
+SPARSITY = Constraint(
+    lambda v: is_number(v, 1e-6),
+    "the shape of a Gamma prior from 1e-6 (few features) to float('inf') (none dropped)",
 )
-"""Argument to constraint, those of the other estimators included."""
+SPACE = Constraint(
+    lambda v: all(is_one_of(one, SPACES) for one in _spaces(v)), f"one of {SPACES}, or one per view"
+)
+TOLERANCE = Constraint(lambda v: isinstance(v, Real) and float(v) > 0, "a positive number")
 
 
 def fit_paper(
@@ -194,22 +181,20 @@ default="auto"
     (50, 2)
     """
 
-    _constraints = CONSTRAINTS
-
     views: Any = None
     _: KW_ONLY
     preparation: Any = None
-    n_factors: Any = "auto"
-    sparsity: float = 1e-6
-    bound: str = "quadrature"
+    n_factors: Any = parameter("auto", N_FACTORS)
+    sparsity: float = parameter(1e-6, SPARSITY)
+    bound: str = parameter("quadrature", one_of("quadrature", "jaakkola"))
     prune: bool = True
     class_weight: Any = None
-    space: Any = "primal"
+    space: Any = parameter("primal", SPACE)
     relevance_vectors: Any = "auto"
-    max_iter: int = 200
-    tol: float = 1e-4
-    random_state: Any = 0
-    verbose: int = 0
+    max_iter: int = parameter(200, ITERATIONS)
+    tol: float = parameter(1e-4, TOLERANCE)
+    random_state: Any = parameter(0, SEED)
+    verbose: int = parameter(0, VERBOSE)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PaperClassifier:
         """Fit the posterior.
@@ -278,20 +263,18 @@ class PaperRegressor(RegressorBase):
     (50,)
     """
 
-    _constraints = CONSTRAINTS
-
     views: Any = None
     _: KW_ONLY
     preparation: Any = None
-    n_factors: Any = "auto"
-    sparsity: float = 1e-6
+    n_factors: Any = parameter("auto", N_FACTORS)
+    sparsity: float = parameter(1e-6, SPARSITY)
     prune: bool = True
-    space: Any = "primal"
+    space: Any = parameter("primal", SPACE)
     relevance_vectors: Any = "auto"
-    max_iter: int = 200
-    tol: float = 1e-4
-    random_state: Any = 0
-    verbose: int = 0
+    max_iter: int = parameter(200, ITERATIONS)
+    tol: float = parameter(1e-4, TOLERANCE)
+    random_state: Any = parameter(0, SEED)
+    verbose: int = parameter(0, VERBOSE)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PaperRegressor:
         """Fit the posterior.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from baldur.core.dataframe_state import Table
+from baldur.core.parameters import check_parameters
 from baldur.core.state import (
     Boolean,
     ByName,
@@ -357,7 +358,7 @@ def read_estimator(state: Any, sizes: Sizes) -> Any:
     values = read_fields(state, fields, Sizes(), known=("kind",))
     with at("settings"):
         estimator = estimator_type(**read_settings(values["settings"], estimator_type))
-        estimator._check_parameters()
+        check_parameters(estimator)
     preparation = estimator.preparation_ = values["preparation"]
     widths = preparation.n_features_
     estimator.view_names_ = list(widths)
