@@ -1,13 +1,14 @@
 """Fixtures shared by all tests."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap
-from baldur.inference import inner_folds
-from baldur.paper import run as mean_field_run
+from constants import constants as with_constants
+from constants import set_constants
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -24,14 +25,19 @@ def shared_data() -> Path:
     return folder
 
 
+@pytest.fixture
+def constants(monkeypatch):
+    """Return a function that sets constants of the package by name, for this test."""
+    return partial(set_constants, monkeypatch)
+
+
 @pytest.fixture(scope="module")
 def one_repeat():
     """Deal rows to the inner folds of the default as rarely as it ever does.
 
     For tests that would say the same whatever the folds are: a fit then takes a tenth of the time.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+    with with_constants(MOST_REPEATS=1):
         yield
 
 
@@ -58,6 +64,5 @@ def few_cycles():
 
     For tests that would say the same of any fit: it then takes a fifth of the time.
     """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mean_field_run, "N_INNER", 3)
+    with with_constants(N_INNER=3):
         yield

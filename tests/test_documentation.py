@@ -12,7 +12,7 @@ from pkgutil import resolve_name
 import pytest
 import typer
 
-from baldur.cli.app import app
+from baldur.cli import app
 from baldur.study.config import study_schema
 
 ROOT = Path(__file__).parents[1]

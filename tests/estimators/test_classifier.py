@@ -13,7 +13,6 @@ from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
 from baldur.inference.ensemble import MEMBERS, SCREENED
-from inference.problems import few_repeats  # noqa: F401
 from preparation.literal import linear
 
 DIMS = {"clinic": 6, "genes": 30}

@@ -13,7 +13,6 @@ import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from baldur import BaldurClassifier, BaldurRegressor
-from baldur.inference import inner_folds
 
 CANNOT_APPLY = {
     "check_sample_weight_equivalence_on_dense_data",
@@ -23,11 +22,9 @@ SLOW = {"check_estimator_sparse_array", "check_estimator_sparse_matrix"}
 
 
 @pytest.fixture(autouse=True)
-def two_folds(monkeypatch):
+def two_folds(constants):
     """The least of inner folds: what is checked here hangs on none of them."""
-    monkeypatch.setattr(inner_folds, "N_FOLDS", 2)
-    monkeypatch.setattr(inner_folds, "MOST_REPEATS", 1)
-    monkeypatch.setattr(inner_folds, "SMALL", 0)
+    constants(N_FOLDS=2, MOST_REPEATS=1, SMALL=0)
 
 
 def cases():

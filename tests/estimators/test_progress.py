@@ -50,8 +50,8 @@ def test_durations_in_words():
 
 
 @pytest.mark.usefixtures("one_repeat")
-def test_a_fit_prints_what_a_person_understands(monkeypatch, capsys):
-    monkeypatch.setattr(default_fit, "EVERY", 0.0)
+def test_a_fit_prints_what_a_person_understands(constants, capsys):
+    constants(EVERY=0.0)
     X = np.random.default_rng(0).normal(size=(60, 6))
     BaldurClassifier(members=("pooled",), verbose=1).fit(X, X[:, 0] > 0)
     lines = capsys.readouterr().err.splitlines()

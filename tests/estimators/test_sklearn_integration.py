@@ -27,9 +27,9 @@ from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
 from baldur.estimators.base import OnnxModel
 from baldur.exceptions import InputError
-from baldur.inference import inner_folds as inner_folds_module
 from baldur.inference.inner_folds import inner_folds
 from baldur.paper import PaperClassifier
+from constants import constants
 
 N = 80
 VIEWS = {"clinic": slice(0, 4), "genes": slice(4, 24)}
@@ -96,8 +96,8 @@ class OneRepeat(BaldurClassifier):
     """As with the fixture of that name, in other processes as well."""
 
     def fit(self, X, y, sample_weight=None, groups=None):
-        inner_folds_module.MOST_REPEATS = 1
-        return super().fit(X, y, sample_weight, groups)
+        with constants(MOST_REPEATS=1):
+            return super().fit(X, y, sample_weight, groups)
 
 
 def test_cross_validate_in_two_processes(form, sim):
@@ -216,10 +216,8 @@ def test_inner_folds_keep_groups_together(sim, monkeypatch):
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize("grouped", [False, True])
-def test_inner_folds_hold_every_row_out_once_in_every_repeat(task, grouped, monkeypatch):
-    monkeypatch.setattr(
-        "baldur.inference.inner_folds.MOST_REPEATS", 8
-    )  # as it is outside this module
+def test_inner_folds_hold_every_row_out_once_in_every_repeat(task, grouped, constants):
+    constants(MOST_REPEATS=8)  # as it is outside this module
     rng = np.random.default_rng(0)
     n = 90
     labels = {

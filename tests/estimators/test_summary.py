@@ -19,7 +19,8 @@ from baldur.estimators.summary import (
 )
 from baldur.exceptions import InputError, NoSignalWarning
 from baldur.paper import PaperClassifier
-from inference.problems import few_repeats  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
 
 
 @pytest.fixture(scope="module")

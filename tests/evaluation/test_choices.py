@@ -12,10 +12,10 @@ from baldur.baselines import BASELINES
 from baldur.baselines.plain import SideBySideClassifier
 from baldur.core.model_catalog import CLASSIFICATION_MODELS, MODELS, REGRESSION_MODELS
 from baldur.datasets import make_multiview
-from baldur.evaluation import make_model, nested_cv
+from baldur.evaluation import Model, make_model, nested_cv
 from baldur.evaluation.fitted_model import predict_rows
 from baldur.evaluation.metrics import Predicted, score
-from baldur.evaluation.models import Model, known_models
+from baldur.evaluation.models import known_models
 from baldur.exceptions import InputError
 from baldur.views import MultiView
 

@@ -10,7 +10,7 @@ import pytest
 
 import baldur
 from baldur.datasets import make_multiview
-from baldur.evaluation import nested_cv, shared_data
+from baldur.evaluation import nested_cv
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.shared_data import share_data, unpack_data
 from baldur.exceptions import InputError, OutputError, StudyError
@@ -88,18 +88,17 @@ def test_view_sets_on_a_cluster(client, sim):
     assert frames(here) == frames(there)
 
 
-def test_more_jobs_than_are_sent_ahead(client, sim, monkeypatch):
-    monkeypatch.setattr(dask_runner, "_FEWEST_AHEAD", 3)
-    monkeypatch.setattr(dask_runner, "_AHEAD_PER_THREAD", 1)
+def test_more_jobs_than_are_sent_ahead(client, sim, constants):
+    constants(_FEWEST_AHEAD=3, _AHEAD_PER_THREAD=1)
     models = {"Ridge logistic": {"C": [0.01, 0.1, 1.0, 10.0]}}
     here = nested_cv(models, sim.data, sim.target, **FOLDS)
     assert frames(nested_cv(models, sim.data, sim.target, client=client, **FOLDS)) == frames(here)
 
 
 @pytest.mark.parametrize("seen", [True, False])
-def test_large_matrices_go_by_path_or_come_along(client, sim, monkeypatch, seen):
+def test_large_matrices_go_by_path_or_come_along(client, sim, monkeypatch, seen, constants):
     """Mapped from a file on the worker too, so that the same tiles give the same bits."""
-    monkeypatch.setattr(shared_data, "MAP_BYTES", 100)
+    constants(MAP_BYTES=100)
     here = nested_cv(MODELS, sim.data, sim.target, **FOLDS)
     if not seen:
         monkeypatch.setattr(dask_runner, "_unreadable", lambda files: files)
@@ -116,8 +115,8 @@ def test_large_matrices_go_by_path_or_come_along(client, sim, monkeypatch, seen)
     assert sizes
 
 
-def test_what_comes_along_lands_as_it_was(monkeypatch, tmp_path):
-    monkeypatch.setattr(shared_data, "MAP_BYTES", 1000)
+def test_what_comes_along_lands_as_it_was(constants, tmp_path):
+    constants(MAP_BYTES=1000)
     rng = np.random.default_rng(0)
     wide = np.asfortranarray(rng.normal(size=(30, 40)))
     np.save(tmp_path / "on_disk.npy", wide)

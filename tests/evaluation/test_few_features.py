@@ -8,11 +8,10 @@ from sklearn.metrics import log_loss, r2_score
 
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
-from baldur.evaluation import nested_cv
+from baldur.evaluation import Model, nested_cv
 from baldur.evaluation.jobs import seed_of
-from baldur.evaluation.models import Model
 from baldur.evaluation.result_tables import AS_SELECTED, FIGURES
-from baldur.inference import inner_folds
+from constants import constants
 
 pytestmark = [
     pytest.mark.usefixtures("few_resamples"),
@@ -29,8 +28,7 @@ def study(task, **more):
     kind = BaldurRegressor if classes is None else BaldurClassifier
     models = [Model("BALDUR", kind(**OPTIONS))]
     options = {"task": "regression"} if classes is None else {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+    with constants(MOST_REPEATS=1):
         return sim, kind, nested_cv(models, sim.data, sim.target, outer=3, inner=3, **options,
                                     **more)  # fmt: skip
 
@@ -48,8 +46,7 @@ def test_it_is_the_submodel_of_every_outer_fit(made):
     assert list(dict.fromkeys(table["limit"])) == ["1", "2", "3", "5", "10", "20", AS_SELECTED]
     fit, fold = result.fits["BALDUR"][1], result.folds[1]
     seed = seed_of(result.comparison, result.comparison.models[0], 0, fold)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+    with constants(MOST_REPEATS=1):
         model = kind(**OPTIONS, random_state=seed)
         model.fit(sim.data[fold.train], result.truth[fold.train])
     for limit, few in fit.few.items():
@@ -132,8 +129,7 @@ def test_several_labels_have_a_table_each():
     sim = make_multiview(60, {"a": 8}, informative={"a": 2}, random_state=0)
     rng = np.random.default_rng(0)
     Y = sim.data.view("a").read()[:, :2] + rng.logistic(size=(60, 2)) > 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+    with constants(MOST_REPEATS=1):
         models = [Model("BALDUR", BaldurClassifier(**OPTIONS))]
         result = nested_cv(models, sim.data, Y.astype(int), outer=2, inner=2)
     used = []

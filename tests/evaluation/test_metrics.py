@@ -6,7 +6,8 @@ import sklearn.metrics as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baldur.evaluation.metrics import METRICS, Predicted, default_metrics, score, scores
+from baldur.evaluation import METRICS
+from baldur.evaluation.metrics import Predicted, default_metrics, score, scores
 from baldur.exceptions import InputError
 
 

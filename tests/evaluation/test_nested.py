@@ -118,10 +118,10 @@ def test_one_and_two_processes_give_the_same_bytes(sim, written):
     assert frames(two) == written
 
 
-def test_large_views_give_the_same_bytes_with_two_processes(monkeypatch):
+def test_large_views_give_the_same_bytes_with_two_processes(constants):
     """Arrays above the limit are mapped from a file, in this process as in the others."""
     cohort = make_biofind_like(scale=0.002, random_state=0)
-    monkeypatch.setattr("baldur.evaluation.shared_data.MAP_BYTES", 10_000)
+    constants(MAP_BYTES=10_000)
     keywords = {"outer": 2, "inner": 2}
     models = {"LSVM-l1": {"c_ratio": [3.0, 10.0]}, "PCA-AWDR": {"g": [0.1, 1.0]}}
     one, two = (nested_cv(models, cohort.data, cohort.target, n_jobs=n, **keywords) for n in (1, 2))

@@ -9,10 +9,10 @@ import baldur
 from baldur import BaldurClassifier, BaldurRegressor, Preparation
 from baldur.baselines import BASELINES
 from baldur.evaluation import SideBySide
-from baldur.inference import inner_folds
 from baldur.preparation import CategoryEncoder, SiteHarmoniser, VariantFilter, VoxelMask
 from baldur.preparation.scaling import Scaling
 from baldur.views import MultiView
+from constants import constants
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 
@@ -70,8 +70,7 @@ def fitted(data):
     mv, logit = data
     steps = [CategoryEncoder(), VariantFilter(), VoxelMask(), SiteHarmoniser("site", ["brain"])]
     preparation = Preparation("standard", steps=steps, regress_out=["age", "dose"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inner_folds, "MOST_REPEATS", 2)
+    with constants(MOST_REPEATS=2):
         # Not clipped, so that the linear predictor is linear for every row.
         model = BaldurClassifier(preparation=preparation)
         model.fit(mv, (logit > 0).astype(int))

@@ -8,10 +8,10 @@ import pytest
 from baldur import BaldurClassifier
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
+from baldur.evaluation import Model
 from baldur.evaluation.design import open_comparison
 from baldur.evaluation.job_store import Outcome
 from baldur.evaluation.jobs import Job, Task
-from baldur.evaluation.models import Model
 from baldur.evaluation.preview import _at_width, _relative_cost, preview
 from baldur.evaluation.run import Progress
 from baldur.evaluation.splits import Fold
@@ -44,8 +44,8 @@ def test_wide_views_are_tried_on_some_columns_before_all(fits):
     assert list(dict.fromkeys(width for _, width in fits)) == [303, 905]
 
 
-def test_all_columns_are_not_tried_where_that_may_take_long(fits, monkeypatch):
-    monkeypatch.setattr(sys.modules["baldur.evaluation.preview"], "_LONG_TRIAL", 0.0)
+def test_all_columns_are_not_tried_where_that_may_take_long(fits, constants):
+    constants(_LONG_TRIAL=0.0)
     preview(opened(40, 5000), trial=True)
     assert max(width for _, width in fits) < 920
 
@@ -56,11 +56,10 @@ def test_half_of_many_rows_are_tried(fits):
     assert 45 <= rows <= 55
 
 
-def test_short_trials_are_repeated_and_long_ones_are_not(fits, monkeypatch):
-    module = sys.modules["baldur.evaluation.preview"]
+def test_short_trials_are_repeated_and_long_ones_are_not(fits, constants):
     counts = []
     for limit in (0.0, 1e9):
-        monkeypatch.setattr(module, "_SHORT_TRIAL", limit)
+        constants(_SHORT_TRIAL=limit)
         fits.clear()
         preview(opened(40, 20), trial=True)
         counts.append(len(fits))

@@ -13,7 +13,7 @@ from baldur.evaluation import SideBySide, nested_cv
 from baldur.evaluation.fitted_model import weights_of
 from baldur.evaluation.models import fit_with_groups
 from baldur.exceptions import InputError
-from baldur.preparation.steps import VariantFilter
+from baldur.preparation import VariantFilter
 from baldur.views import MultiView
 from baldur.views.container import select_columns
 from evaluation import spies

@@ -6,7 +6,7 @@ from sklearn.svm import SVC
 
 from baldur.core.atomic_io import folder_lock
 from baldur.datasets import make_multiview
-from baldur.evaluation import nested_cv, shared_data
+from baldur.evaluation import nested_cv
 from baldur.evaluation.job_store import (
     Fingerprint,
     JobStore,
@@ -180,8 +180,8 @@ def test_the_fingerprint_sees_cells_names_and_presence():
     assert len(different) == 7
 
 
-def test_other_processes_open_the_same_cells(monkeypatch, tmp_path):
-    monkeypatch.setattr(shared_data, "MAP_BYTES", 1000)
+def test_other_processes_open_the_same_cells(constants, tmp_path):
+    constants(MAP_BYTES=1000)
     rng = np.random.default_rng(0)
     wide = np.asfortranarray(rng.normal(size=(30, 40)))
     np.save(tmp_path / "on_disk.npy", wide)

@@ -6,11 +6,10 @@ import pytest
 
 from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.datasets import make_multiview
-from baldur.evaluation import make_model, nested_cv
-from baldur.evaluation.models import Model
+from baldur.evaluation import Model, make_model, nested_cv
 from baldur.evaluation.view_sets import on_views, prepare_views, view_sets
 from baldur.exceptions import InputError, UnfinishedError
-from baldur.preparation.categories import CategoryEncoder
+from baldur.preparation import CategoryEncoder
 from evaluation import spies
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

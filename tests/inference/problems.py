@@ -1,10 +1,8 @@
 """Small problems for the tests of the ensemble, its path and its selection."""
 
 import numpy as np
-import pytest
 from sklearn.model_selection import StratifiedKFold
 
-from baldur.inference import inner_folds
 from baldur.inference.design import ColumnDesign, GramDesign
 from baldur.inference.inner_folds import FoldBatch, Problem, gather_data
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
@@ -102,11 +100,3 @@ def as_grams(design):
     parts = [X[:, :, owner == m] for m in range(design.n_views)]
     grams = np.stack([part @ part.swapaxes(1, 2) for part in parts], axis=1)
     return GramDesign(grams, design.count, design.intercept_var)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_repeats():
-    """Assign rows to inner folds once: answers are less steady, all else holds as well."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
-        yield

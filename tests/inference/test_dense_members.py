@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import halfnorm
 
-from baldur.inference import dense_members
 from baldur.inference.dense_members import (
     POOLED_POINTS,
     PREDICTOR_SD,
@@ -238,7 +237,7 @@ def test_sharp_evidence_leaves_one_point():
     np.testing.assert_array_equal(member.weights, [[[1.0]]])
 
 
-def test_the_integral_over_scales_is_close_to_a_fine_one(monkeypatch):
+def test_the_integral_over_scales_is_close_to_a_fine_one(constants):
     """Mean and variance of eta with points a whole step apart, against steps of a tenth."""
     X, likelihood = plain_problem(N=40)
     q = WeightPosterior.start(two_views(X), likelihood, np.full((1, 1, 12), 0.3), None)
@@ -248,8 +247,7 @@ def test_the_integral_over_scales_is_close_to_a_fine_one(monkeypatch):
         return mixture(*point_moments(points, q.sites.h.shape), weights[..., None])
 
     coarse = integrated()
-    monkeypatch.setattr(dense_members, "SCALE_STEP", 0.1)
-    monkeypatch.setattr(dense_members, "SCALE_DROP", 6.0)
+    constants(SCALE_STEP=0.1, SCALE_DROP=6.0)
     fine = integrated(most=60)
     np.testing.assert_allclose(coarse[0], fine[0], atol=0.1)
     np.testing.assert_allclose(np.sqrt(coarse[1]), np.sqrt(fine[1]), rtol=0.1)

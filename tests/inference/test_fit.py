@@ -34,13 +34,13 @@ from baldur.inference.stacking import Stacking
 from baldur.inference.submodels import submodel_predictor, whole_view_predictor
 from baldur.model.likelihood import probabilities
 from baldur.preparation import CategoryEncoder
-from baldur.views import standardised_blocks as standardised
 from inference.problems import (
-    few_repeats,  # noqa: F401
     gathered,
     make_problem,
 )
 from model.problems import as_view
+
+pytestmark = pytest.mark.usefixtures("one_repeat")
 
 TASKS = ["binary", "multiclass", "multilabel", "regression"]
 DONE = {}
@@ -184,10 +184,9 @@ def test_without_a_selecting_member_every_feature_is_included(task):
 
 
 @pytest.mark.parametrize("task", ["binary", "regression"])
-def test_wide_views_are_screened_and_nothing_else_changes(monkeypatch, task):
+def test_wide_views_are_screened_and_nothing_else_changes(constants, task):
     """Fewer candidates than features and more features than samples: still one posterior."""
-    monkeypatch.setattr(inner_folds, "CANDIDATES", 30)
-    monkeypatch.setattr(inner_folds, "PER_VIEW", 4)
+    constants(CANDIDATES=30, PER_VIEW=4)
     problem, folds = make_problem(task, N=48, sizes=(5, 90), absent=True)
     (index,), _ = inner_folds.candidates(problem, [np.arange(48)])
     assert 30 <= sum(map(len, index)) <= 38
@@ -554,7 +553,6 @@ def with_category():
     return X, y
 
 
-@pytest.mark.usefixtures("few_repeats")
 @pytest.mark.parametrize("coded", [True, False], ids=["without reference", "all levels"])
 def test_a_category_is_selected_as_a_whole(with_category, coded):
     X, y = with_category
@@ -673,13 +671,11 @@ CASES = {"narrow": {"narrow": 5}, "wide": {"wide": 10}, "both": {"narrow": 3, "w
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", list(CASES))
-def test_auto_keeps_the_same_features_in_single_precision(monkeypatch, case):
+def test_auto_keeps_the_same_features_in_single_precision(constants, case):
     sim = make_multiview(200, {"narrow": 20, "wide": 2000}, informative=CASES[case], random_state=0)
-    fits = []
-    for limit in (standardised.FLOAT64_LIMIT_BYTES, 0):
-        monkeypatch.setattr(standardised, "FLOAT64_LIMIT_BYTES", limit)
-        fits.append(BaldurClassifier().fit(sim.data, sim.target))
-    double, single = fits
+    double = BaldurClassifier().fit(sim.data, sim.target)
+    constants(FLOAT64_LIMIT_BYTES=0)
+    single = BaldurClassifier().fit(sim.data, sim.target)
     for view, mask in double.selected_features_.items():
         np.testing.assert_array_equal(single.selected_features_[view], mask)
         np.testing.assert_allclose(single.coef_[view], double.coef_[view], atol=1e-5)

@@ -128,11 +128,11 @@ def test_small_classes_have_fewer_folds():
         assert set(labels[train]) == set(labels[held]) == {0, 1}
 
 
-def test_large_samples_have_fewer_repeats(monkeypatch):
+def test_large_samples_have_fewer_repeats(constants):
     many, few = (len(inner_folds(np.zeros(n), "regression", None, 0)) for n in (120, 2000))
     assert many == 5 * module.MOST_REPEATS
     assert few == module.FEWER_FOLDS
-    monkeypatch.setattr(module, "MOST_REPEATS", 1)
+    constants(MOST_REPEATS=1)
     assert len(inner_folds(np.zeros(120), "regression", None, 0)) == 5
 
 
@@ -151,10 +151,9 @@ TASKS = ["binary", "multiclass", "multilabel", "regression"]
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_candidates_have_the_largest_literal_projections(monkeypatch, task):
+def test_candidates_have_the_largest_literal_projections(constants, task):
     """Of every set of training rows, in one pass, from these rows alone."""
-    monkeypatch.setattr("baldur.inference.inner_folds.CANDIDATES", 9)
-    monkeypatch.setattr("baldur.inference.inner_folds.PER_VIEW", 0)
+    constants(CANDIDATES=9, PER_VIEW=0)
     problem, folds = make_problem(task, N=18, absent=True)
     T = problem.T
     fits = [rows for rows, _ in folds]
@@ -173,10 +172,10 @@ def test_candidates_have_the_largest_literal_projections(monkeypatch, task):
         assert inside.min() > outside.max() - 1e-9
 
 
-def test_all_features_are_candidates_where_they_are_few(monkeypatch):
+def test_all_features_are_candidates_where_they_are_few(constants):
     problem, folds = make_problem(N=48, sizes=(5, 20))
     for limit in (25, 3):  # no more than the limit; or no more than the samples
-        monkeypatch.setattr("baldur.inference.inner_folds.CANDIDATES", limit)
+        constants(CANDIDATES=limit)
         for index in candidates(problem, [rows for rows, _ in folds])[0]:
             assert [i.tolist() for i in index] == [list(range(5)), list(range(20))]
 

@@ -161,10 +161,10 @@ def test_several_classes_have_the_quantiles_of_draws_of_their_shares():
     assert (low < high).all()
 
 
-def test_rows_do_not_depend_on_each_other(monkeypatch):
+def test_rows_do_not_depend_on_each_other(constants):
     mean, var = random_moments(n=7, C=3)
     whole = probability_interval(mean, var, "multiclass", 0.9)
-    monkeypatch.setattr("baldur.model.likelihood.DRAWN", 1)
+    constants(DRAWN=1)
     for got, want in zip(probability_interval(mean, var, "multiclass", 0.9), whole, strict=True):
         np.testing.assert_array_equal(got, want)
     one = probability_interval(mean[3:4], var[3:4], "multiclass", 0.9)

@@ -5,7 +5,6 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.datasets import make_adni_like, make_multiview
-from baldur.inference import dense_members
 from baldur.inference.dense_members import (
     LEAST,
     fit_screened,
@@ -15,8 +14,9 @@ from baldur.inference.dense_members import (
 from baldur.inference.design import ColumnDesign
 from baldur.inference.ensemble import SCREENED, Designs, fit_ensemble
 from baldur.model.likelihood import residual
-from inference.problems import few_repeats, gathered, make_problem, unequal_folds  # noqa: F401
+from inference.problems import gathered, make_problem, unequal_folds
 
+pytestmark = pytest.mark.usefixtures("one_repeat")
 N, SIZES = 42, (6, 14)
 TASKS = ["binary", "multiclass", "regression"]
 
@@ -87,9 +87,9 @@ def test_the_order_of_columns_changes_nothing(task):
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("absent", [False, True])
 @pytest.mark.parametrize("size", [12, 20])
-def test_the_start_changes_nothing(task, absent, size, monkeypatch):
+def test_the_start_changes_nothing(task, absent, size, constants):
     """The fixed point is the same from the smaller member and from the uninformed start."""
-    monkeypatch.setattr(dense_members, "SCREENED_TOLERANCE", 1e-8)
+    constants(SCREENED_TOLERANCE=1e-8)
     _, _, _data, batch = case_of(task, absent)
     likelihood, lacking = batch.likelihood(), batch.absent()
     design = batch.candidate_design()
@@ -131,7 +131,7 @@ def test_associations_of_noise_are_those_of_chance(n_features, n_outputs, size):
     assert share().min() > 0.8
 
 
-def test_a_screened_member_alone_has_all_features_where_there_are_few(few_repeats):  # noqa: F811
+def test_a_screened_member_alone_has_all_features_where_there_are_few():
     sim = make_multiview(60, {"a": 3, "b": 4}, logit_sd=6, random_state=0)
     model = BaldurClassifier(members=tuple(SCREENED)).fit(sim.data, sim.target)
     assert list(model.stacking_weights_) == ["screened_10"]
@@ -157,7 +157,7 @@ def test_people_without_a_view_count_neither_for_nor_against_its_features():
         np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
 
-def test_inclusion_is_the_weight_of_the_members_that_have_the_feature(few_repeats):  # noqa: F811
+def test_inclusion_is_the_weight_of_the_members_that_have_the_feature():
     sim = make_multiview(80, {"a": 4, "b": 30}, logit_sd=6, random_state=0)
     model = BaldurClassifier(members=("screened_10",)).fit(sim.data, sim.target)
     found = np.concatenate(list(model.inclusion_probability_.values()))
@@ -179,7 +179,7 @@ def test_kernels_without_zero_columns_are_the_literal_ones():
         np.testing.assert_allclose(design.kernel(s), want, rtol=1e-6)
 
 
-def test_smooth_patches_of_signal_are_averaged(few_repeats):  # noqa: F811
+def test_smooth_patches_of_signal_are_averaged():
     """Where one cause changes many correlated voxels, the screened members count for most."""
     sim = make_adni_like(scale=0.004, random_state=0)
     model = BaldurClassifier().fit(sim.data[:400], sim.target[:400])

@@ -34,9 +34,9 @@ def weights(member, X):
 
 
 @pytest.fixture
-def patient(monkeypatch):
+def patient(constants):
     """Stop at the fixed point itself, not when probabilities change little."""
-    monkeypatch.setattr(spike_slab_member, "TOLERANCE", 1e-6)
+    constants(TOLERANCE=1e-6)
 
 
 @pytest.mark.usefixtures("patient")
@@ -131,7 +131,7 @@ def test_rows_and_columns_that_pad_change_nothing():
     ("kind", "noise"),
     [(LogisticLikelihood, None), (GaussianLikelihood, 1.0), (GaussianLikelihood, 0.05)],
 )
-def test_inactive_columns_change_little(monkeypatch, kind, noise, wide):
+def test_inactive_columns_change_little(constants, kind, noise, wide):
     """With and without inactive columns the fixed point is the same to the tolerance of fits."""
     X, likelihood = plain_problem(kind, N=60, L=80)
     if noise is not None:
@@ -139,7 +139,7 @@ def test_inactive_columns_change_little(monkeypatch, kind, noise, wide):
         Y = (Y / Y.std())[None, None]
         likelihood = GaussianLikelihood(Y, np.ones_like(Y))
     some = fit(X, likelihood, wide=wide, max_iter=300)
-    monkeypatch.setattr(spike_slab_member, "NEGLIGIBLE", -np.inf)
+    constants(NEGLIGIBLE=-np.inf)
     every = fit(X, likelihood, wide=wide, max_iter=300)
     np.testing.assert_allclose(some.spike_slab.rho, every.spike_slab.rho, atol=1e-2)
     np.testing.assert_allclose(weights(some, X), weights(every, X), atol=0.02)
@@ -148,11 +148,11 @@ def test_inactive_columns_change_little(monkeypatch, kind, noise, wide):
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_columns_left_out_of_the_feature_solver_change_little(monkeypatch, kind, wide):
+def test_columns_left_out_of_the_feature_solver_change_little(constants, kind, wide):
     """The same where columns are fewer than rows, and some have no part in the posterior at all."""
     X, likelihood = plain_problem(kind, N=90, L=40)
     every = fit(X, likelihood, wide=wide, max_iter=300)
-    monkeypatch.setattr(spike_slab_member, "MANY_COLUMNS", 4)
+    constants(MANY_COLUMNS=4)
     some = fit(X, likelihood, wide=wide, max_iter=300)
     left_out = some.points[0].q.s == 0
     assert 0 < left_out.sum() < 40

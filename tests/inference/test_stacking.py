@@ -158,9 +158,9 @@ def repeated(task="binary", N=30, K=4, repeats=2, seed=0):
 
 
 @pytest.fixture
-def patient(monkeypatch):
+def patient(constants):
     """Go on to the optimum; the tolerance of fits leaves some thousandths of the shares."""
-    monkeypatch.setattr(stacking_module, "TOLERANCE", 1e-14)
+    constants(TOLERANCE=1e-14)
 
 
 def close(got, want, tolerance=2e-3):
@@ -170,10 +170,10 @@ def close(got, want, tolerance=2e-3):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_tolerance_of_fits_leaves_little(task, monkeypatch):
+def test_the_tolerance_of_fits_leaves_little(task, constants):
     held, folds = repeated(task)
     found = fit_stacking(held, folds)
-    monkeypatch.setattr(stacking_module, "TOLERANCE", 1e-14)
+    constants(TOLERANCE=1e-14)
     for got, want in zip(found, fit_stacking(held, folds), strict=True):
         close(got, want, 1e-2)
 

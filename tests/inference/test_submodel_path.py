@@ -326,7 +326,7 @@ def setting():
     return X, np.full((1, 60), 0.2), eta, np.eye(12)[[0]] - 0.8 * np.eye(12)[[5]]
 
 
-def test_several_folds_are_searched_as_one_by_one(setting, monkeypatch):
+def test_several_folds_are_searched_as_one_by_one(setting, constants):
     """Also where they do not fit into the working memory together, and paths end early."""
     X, H, eta, w = setting
     rng = np.random.default_rng(1)
@@ -339,7 +339,7 @@ def test_several_folds_are_searched_as_one_by_one(setting, monkeypatch):
     count = np.array([60.0, 60.0, 50.0])
     three = (many, weight, np.stack([eta] * 3), np.stack([w] * 3), 8)
     for memory in (1 << 23, 1):
-        monkeypatch.setattr(path_search, "SEARCH_BYTES", memory)
+        constants(SEARCH_BYTES=memory)
         basis = search(*three, allowed=allowed, count=count)
         assert [int(ends[-1]) for ends in basis.ends[:2]] == [8, 5]
         for f in range(3):
@@ -411,11 +411,11 @@ def test_only_allowed_columns_are_chosen(setting):
     assert not len(none.ends[0])
 
 
-def test_among_many_columns_the_most_promising_are_searched(setting, monkeypatch):
+def test_among_many_columns_the_most_promising_are_searched(setting, constants):
     """Those that gain most on their own, and those of the largest weights."""
     X, H, eta, w = setting
     full = searched(X, H, eta, w, 12)
-    monkeypatch.setattr(path_search, "SEARCHED", 3)
+    constants(SEARCHED=3)
     few = searched(X, H, eta, w, 12)
     np.testing.assert_array_equal(few.order[0, :2], full.order[0, :2])
     assert few.ends[0][-1] <= 6

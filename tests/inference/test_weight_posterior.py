@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from baldur.inference import weight_posterior
 from baldur.inference.weight_posterior import WeightPosterior, still_to_gain
 from baldur.model.likelihood import (
     GaussianLikelihood,
@@ -340,10 +339,9 @@ def shared(L, by_grams=False):
 
 
 @pytest.mark.parametrize(("L", "by_grams"), [(12, False), (60, False), (60, True)])
-def test_means_of_shared_precisions_are_at_the_optimum_of_each_output(L, by_grams, monkeypatch):
+def test_means_of_shared_precisions_are_at_the_optimum_of_each_output(L, by_grams, constants):
     """There alpha = t - E[sigmoid], whatever the precision is."""
-    monkeypatch.setattr(weight_posterior, "MEAN_STEPS", 200)
-    monkeypatch.setattr(weight_posterior, "MEAN_TOLERANCE", 1e-16)
+    constants(MEAN_STEPS=200, MEAN_TOLERANCE=1e-16)
     q = shared(L, by_grams)
     q.refresh()
     mean, var = q.moments()

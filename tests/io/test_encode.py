@@ -12,7 +12,7 @@ from baldur import MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.io import align, read_table
-from baldur.preparation.categories import CategoryEncoder
+from baldur.preparation import CategoryEncoder
 from baldur.preparation.scaling import Scaling
 
 

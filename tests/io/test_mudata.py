@@ -132,8 +132,8 @@ def test_obs(tmp_path):
 
 
 @pytest.mark.parametrize("storage", sorted(STORAGE))
-def test_blocks_are_pieced_together(tmp_path, monkeypatch, storage):
-    monkeypatch.setattr("baldur.io.hdf5.BLOCK_BYTES", 200)
+def test_blocks_are_pieced_together(tmp_path, constants, storage):
+    constants(BLOCK_BYTES=200)
     cells = np.random.default_rng(0).poisson(0.5, (30, 40)).astype(np.float32)
     modality(cells, [f"s{i}" for i in range(30)], storage).write_h5ad(tmp_path / "b.h5ad")
     X = read_mudata(tmp_path / "b.h5ad", backed=True, trusted=True)

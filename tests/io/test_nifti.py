@@ -16,7 +16,7 @@ from baldur import MultiView
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import align, read_nifti, to_nifti
-from baldur.preparation.steps import VoxelMask
+from baldur.preparation import VoxelMask
 
 nib = pytest.importorskip("nibabel")
 pytest.importorskip("nilearn")

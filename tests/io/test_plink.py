@@ -19,8 +19,7 @@ from baldur import MultiView
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.io import read_fam, read_plink
-from baldur.preparation import Preparation
-from baldur.preparation.steps import VariantFilter
+from baldur.preparation import Preparation, VariantFilter
 from shared_cohorts import load_shared
 
 bed_reader = pytest.importorskip("bed_reader")

@@ -248,9 +248,8 @@ def test_encoding_is_asked_for(tmp_path):
 
 @pytest.mark.parametrize("fortran", [False, True])
 @pytest.mark.parametrize("ending", [".npy", ".npz", ".parquet"])
-def test_large_matrices_stay_on_disk(tmp_path, monkeypatch, ending, fortran):
-    for module in ("numpy_files", "parquet"):
-        monkeypatch.setattr(f"baldur.io.{module}.LAZY_BYTES", 100)
+def test_large_matrices_stay_on_disk(tmp_path, constants, ending, fortran):
+    constants(LAZY_BYTES=100)
     cells = np.random.default_rng(0).normal(size=(7, 30))
     cells[3, 4] = np.nan
     frame = pd.DataFrame(cells, index=[f"s{i}" for i in range(7)]).rename(columns="c.{}".format)

@@ -19,8 +19,7 @@ from baldur.io.view_sections import (
     read_view,
     view_steps,
 )
-from baldur.preparation.categories import CategoryEncoder
-from baldur.preparation.steps import VariantFilter, VoxelMask
+from baldur.preparation import CategoryEncoder, VariantFilter, VoxelMask
 
 
 @pytest.fixture

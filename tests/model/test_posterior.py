@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from baldur.model import posterior as posterior_module
 from baldur.model.likelihood import take_folds
 from baldur.model.posterior import (
     INTERCEPT_VAR,
@@ -248,13 +247,13 @@ def test_shared_precisions_give_the_posterior_of_each_output(size):
         close(moved.kl - shared.kl, 1.5 * (shared.alpha * shared.mean).sum(axis=-1))
 
 
-def test_single_precision_is_close_to_double(monkeypatch):
+def test_single_precision_is_close_to_double(constants):
     X1, s1, h, j = batch("narrow")
     want = feature_posterior(X1, s1, h, j)
-    monkeypatch.setattr(posterior_module, "SINGLE_FROM", 0)
+    constants(SINGLE_FROM=0)
     single = feature_posterior(X1, s1, h, j)
     assert not np.array_equal(single.var, want.var)
     for name in ("w", "half", "mean", "var", "kl"):
         close(getattr(single, name), getattr(want, name), 1e-4)
-    monkeypatch.setattr(posterior_module, "MOST_SINGLE", 0.0)
+    constants(MOST_SINGLE=0.0)
     np.testing.assert_array_equal(feature_posterior(X1, s1, h, j).w, want.w)

@@ -13,7 +13,8 @@ from sklearn.metrics import roc_auc_score
 import baldur
 from baldur import MultiView, Preparation
 from baldur.datasets import make_multiview
-from baldur.evaluation.models import known_models, make_model
+from baldur.evaluation import make_model
+from baldur.evaluation.models import known_models
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
 from baldur.paper import PaperClassifier, PaperRegressor
 
@@ -162,8 +163,8 @@ def test_classifier(labels, options):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_regression_intervals_cover_and_noise_is_that_of_the_data(seed, monkeypatch):
-    monkeypatch.setattr("baldur.paper.run.N_INNER", 20)  # as it is outside this module
+def test_regression_intervals_cover_and_noise_is_that_of_the_data(seed, constants):
+    constants(N_INNER=20)  # as it is outside this module
     dims, noise = {"clinic": 6, "genes": 20}, 1.5
     sim = make_multiview(
         2300, dims, informative={"clinic": 3}, n_classes=None, noise=noise, random_state=seed

@@ -13,9 +13,9 @@ from baldur.baselines.plain import SideBySideClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.results import Results
-from baldur.inference import inner_folds
 from baldur.paper import PaperClassifier
 from baldur.study.results_folder import write_results
+from constants import constants
 
 pytest.importorskip("matplotlib")
 
@@ -42,10 +42,9 @@ def model(cohort):
 
 
 def fitted(estimator, X, y):
-    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+    # Of figures it is asked what they show, whatever the folds.
+    with warnings.catch_warnings(), constants(MOST_REPEATS=1):
         warnings.simplefilter("ignore")
-        # Of figures it is asked what they show, whatever the folds.
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
         return estimator.fit(X, y)
 
 

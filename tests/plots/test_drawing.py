@@ -10,7 +10,7 @@ import pytest
 
 from baldur import plots
 from baldur.exceptions import InputError, MissingExtraError
-from baldur.plots.display import Display
+from baldur.plots import Display
 from baldur.plots.style import THEMES
 from baldur.plots.text import feature_labels, label, number, plain, short_names
 

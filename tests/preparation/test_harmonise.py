@@ -191,11 +191,11 @@ def test_what_has_no_location_and_scale_is_left_alone():
     np.testing.assert_array_equal(same.view("x").read(), x)
 
 
-def test_a_wide_view_is_read_through_and_not_copied(monkeypatch):
+def test_a_wide_view_is_read_through_and_not_copied(constants):
     x, site, _ = cohort()
     step = Harmoniser().fit(MultiView({"x": x}), sites=site)
     kept = step.transform(MultiView({"x": x})[5:50], sites=site[5:50])
-    monkeypatch.setattr("baldur.preparation.sites._KEEP_BYTES", 0)
+    constants(_KEEP_BYTES=0)
     lazy = step.transform(MultiView({"x": x})[5:50], sites=site[5:50])
     assert not lazy.view("x").source.in_memory
     for rows in (slice(None), [7, 3, 3]):

@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
-from baldur.preparation import column_statistics as ranks_module
 from baldur.preparation.column_statistics import SCALES, normal_scores
-from baldur.views import standardised_blocks as blocks
-from baldur.views import standardised_blocks as standardised
 from preparation.literal import literal
 from views.backends import Lazy
 
@@ -38,8 +35,8 @@ def heavy():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_every_storage_gives_what_the_literal_twin_gives(heavy, scale, tmp_path, monkeypatch):
-    monkeypatch.setattr(blocks, "TILE_BYTES", 1)
+def test_every_storage_gives_what_the_literal_twin_gives(heavy, scale, tmp_path, constants):
+    constants(TILE_BYTES=1)
     single = heavy.astype(np.float32)
     np.save(tmp_path / "x.npy", single)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -64,11 +61,11 @@ def test_every_storage_gives_what_the_literal_twin_gives(heavy, scale, tmp_path,
             np.testing.assert_allclose(got.dense(), want, atol=tolerance, err_msg=what)
 
 
-def test_kept_blocked_and_mapped_agree_to_the_bit(heavy, tmp_path, monkeypatch):
+def test_kept_blocked_and_mapped_agree_to_the_bit(heavy, tmp_path, constants):
     single = heavy.astype(np.float32)
     np.save(tmp_path / "x.npy", single)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    monkeypatch.setattr(standardised, "FLOAT64_LIMIT_BYTES", 100)
+    constants(FLOAT64_LIMIT_BYTES=100)
     for scale in SCALES:
         one = Preparation(scale).fit_transform(MultiView({"v": single}))["v"]
         two = Preparation(scale).fit_transform(MultiView({"v": mapped}))["v"]
@@ -245,8 +242,8 @@ def test_ranks_beyond_the_ends_are_held_and_many_rows_are_interpolated():
     )
 
 
-def test_a_view_too_wide_for_ranks_is_refused(monkeypatch):
-    monkeypatch.setattr(ranks_module, "_LIMIT_BYTES", 1000)
+def test_a_view_too_wide_for_ranks_is_refused(constants):
+    constants(_LIMIT_BYTES=1000)
     with pytest.raises(InputError, match=r"View 'v'.*scale='rank'.*scale='clipped'"):
         Preparation("rank").fit(MultiView({"v": np.random.default_rng(0).normal(size=(30, 9))}))
 

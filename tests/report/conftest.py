@@ -6,12 +6,11 @@ import pytest
 
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
-from baldur.evaluation import nested_cv
-from baldur.evaluation.models import Model
+from baldur.evaluation import Model, nested_cv
 from baldur.evaluation.results import Results
-from baldur.inference import inner_folds
 from baldur.report import report_folder, report_model
 from baldur.study.results_folder import write_results
+from constants import constants
 from report.browser import Browser
 
 NASTY = [
@@ -50,8 +49,7 @@ def data():
 def model(data):
     """A quick fit, with what only the default adds put in by hand; that takes a minute to fit."""
     X, y = data
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+    with constants(MOST_REPEATS=1):
         made = BaldurClassifier(members=("spike_slab",))
         made.fit(X, np.array(["control", "patient"])[y])
     kept = made.selected_features_
@@ -78,8 +76,7 @@ def model(data):
 def result(data):
     X, y = data
     sites = np.tile(["oslo", "rome", "lima"], len(y))[: len(y)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
+    with constants(MOST_REPEATS=1):
         return nested_cv(
             [Model("BALDUR", BaldurClassifier(members=("spike_slab",))), "Ridge logistic", "Dummy"],
             X,

@@ -8,8 +8,7 @@ import pytest
 
 from baldur import MultiView
 from baldur.baselines import BASELINES
-from baldur.evaluation import make_model, nested_cv
-from baldur.evaluation.models import Model
+from baldur.evaluation import Model, make_model, nested_cv
 from baldur.evaluation.results import Results
 from baldur.evaluation.view_additions import ADDED, ALL_ADDED, BASELINE, BEYOND
 from baldur.report import report_folder

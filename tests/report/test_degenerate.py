@@ -11,8 +11,7 @@ from sklearn.dummy import DummyClassifier
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.baselines import BASELINES
-from baldur.evaluation import nested_cv
-from baldur.evaluation.models import Model
+from baldur.evaluation import Model, nested_cv
 from baldur.exceptions import NoSignalWarning
 from baldur.paper import PaperClassifier
 from baldur.report import report_folder, report_model, report_result

@@ -11,7 +11,6 @@ from collections import Counter
 
 import pytest
 
-from baldur.inference import inner_folds
 from robustness.generated import make_case, run_case
 from robustness.generated.cases import CLASSES
 from robustness.generated.features import NEW_ROWS, QUIRKS
@@ -21,9 +20,9 @@ FEW = 200
 
 
 @pytest.fixture(autouse=True)
-def one_repeat(monkeypatch):
+def one_repeat(constants):
     # Repeats of the inner folds do the same again.
-    monkeypatch.setattr(inner_folds, "MOST_REPEATS", 1)
+    constants(MOST_REPEATS=1)
 
 
 def judged(seed, numbers, large_every=0):

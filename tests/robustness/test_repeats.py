@@ -12,9 +12,8 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.datasets import make_multiview
-from baldur.inference import inner_folds
 from baldur.paper import PaperClassifier
-from baldur.paper import run as mean_field_run
+from constants import constants
 
 MODELS = {
     "auto": lambda: BaldurClassifier(max_iter=5, random_state=0),
@@ -25,11 +24,10 @@ MODELS = {
 
 def bits(name):
     """What one fit says of its rows, to the last bit."""
-    # A process that was started anew has its own copy of these constants.
-    inner_folds.MOST_REPEATS = 1
-    mean_field_run.N_INNER = 3
     sim = make_multiview(16, {"a": 4, "b": 6}, random_state=0)
-    model = MODELS[name]().fit(sim.data, sim.target)
+    # A process that was started anew has its own copy of these constants.
+    with constants(MOST_REPEATS=1, N_INNER=3):
+        model = MODELS[name]().fit(sim.data, sim.target)
     return model.predict_proba(sim.data).tobytes() + model.coef_["a"].tobytes()
 
 
@@ -38,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedW
 
 @pytest.fixture(scope="module", autouse=True)
 def short(one_repeat, few_cycles):
-    """What `bits` changes in this process is as it was afterwards."""
+    """In this process `bits` changes nothing, so threads may call it together."""
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,13 @@ import warnings
 from functools import cache
 
 import numpy as np
-import pytest
 
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
-from baldur.inference import inner_folds
 from baldur.paper import PaperClassifier, PaperRegressor
-from baldur.paper import run as mean_field_run
 from baldur.preparation import Preparation
 from baldur.views import MultiView
+from constants import constants
 from preparation.test_state import STEPS
 from preparation.test_state import cohort as steps_cohort
 
@@ -85,9 +83,8 @@ def prepared():
     X = steps_cohort()
     age, sex = X.samples["age"].to_numpy(), X.samples["sex"].to_numpy()
     y = (X.view("blood").read()[:, 0] + age + (sex == "f") > 0).astype(int)
-    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+    with warnings.catch_warnings(), constants(MOST_REPEATS=1):
         warnings.simplefilter("ignore")
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
         preparation = Preparation(steps=STEPS, regress_out=["age", "sex"])
         model = BaldurClassifier(**DENSE, margin=0.0, preparation=preparation)
         return model.fit(X[:N], y[:N]), X[N:]
@@ -98,11 +95,9 @@ def fitted(name):
     """One of the models above, on the first rows of its cohort."""
     kind, settings, data = MODELS[name]
     X, y = cohort(data)
-    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+    # What is selected is stored alike, whatever the folds chose.
+    with warnings.catch_warnings(), constants(MOST_REPEATS=1, N_INNER=3):
         warnings.simplefilter("ignore")
-        # What is selected is stored alike, whatever the folds chose.
-        patch.setattr(inner_folds, "MOST_REPEATS", 1)
-        patch.setattr(mean_field_run, "N_INNER", 3)
         if kind in (PaperClassifier, PaperRegressor):
             settings = {"max_iter": 30, **settings}
         return kind(**settings).fit(X[:N], y[:N])

@@ -7,7 +7,6 @@ import pytest
 
 from baldur.exceptions import InputError
 from baldur.model.likelihood import logistic_rates
-from baldur.saving import printed_model
 from baldur.saving.printed_model import onnx_bytes, printable
 from saving.models import MODELS, fitted, rows_for
 
@@ -48,12 +47,12 @@ def test_the_graph_agrees_with_the_estimator(name):
     np.testing.assert_allclose(found[1][:, 0], std, rtol=0, atol=1e-9)
 
 
-def test_it_is_written_where_told_and_refused_where_it_is_too_large(tmp_path, monkeypatch):
+def test_it_is_written_where_told_and_refused_where_it_is_too_large(tmp_path, constants):
     model = fitted("dense, Grams")
     path = model.to_onnx(tmp_path / "model.onnx")
     assert path == tmp_path / "model.onnx"
     assert path.read_bytes() == model.to_onnx()
-    monkeypatch.setattr(printed_model, "MAX_NUMBERS", 100)
+    constants(MAX_NUMBERS=100)
     with pytest.raises(InputError, match=r"cannot be exported to ONNX\. A model of 93 features"):
         model.to_onnx()
 

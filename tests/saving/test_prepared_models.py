@@ -270,7 +270,7 @@ def test_a_study_that_is_fitted_saved_loaded_and_told_what_differs(tmp_path):
 def _command(*arguments):
     from typer.testing import CliRunner
 
-    from baldur.cli.app import app
+    from baldur.cli import app
 
     done = CliRunner().invoke(app, [str(a) for a in arguments])
     return done.exit_code, done.output

@@ -122,7 +122,7 @@ class Lazy:
 
 
 @pytest.mark.parametrize("storage", ["int8", "lazy", "mapped", "sparse", "column-major"])
-def test_training_rows_of_any_storage(storage, tmp_path, monkeypatch):
+def test_training_rows_of_any_storage(storage, tmp_path, constants):
     """Rows that predictions need are stored as numbers, without the file they came from."""
     rng = np.random.default_rng(0)
     cells = rng.integers(0, 3, (60, 80)).astype(np.int8)
@@ -140,8 +140,7 @@ def test_training_rows_of_any_storage(storage, tmp_path, monkeypatch):
         }[storage]()
     X = MultiView({"snps": matrix, "age": rng.normal(size=(60, 1))})
     train = rng.permutation(60)[:40]
-    monkeypatch.setattr("baldur.inference.inner_folds.CANDIDATES", 5)
-    monkeypatch.setattr("baldur.inference.inner_folds.PER_VIEW", 5)
+    constants(CANDIDATES=5, PER_VIEW=5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = baldur.BaldurClassifier(members=("pooled",), margin=0.0).fit(X[train], y[train])

@@ -11,7 +11,7 @@ import pytest
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.model.likelihood import logistic_rates, probit_mixture
-from baldur.saving import limits, printed_model
+from baldur.saving import limits
 from baldur.saving.card import make_card, scorer
 from baldur.saving.printed_model import printable, r_code
 from baldur.saving.score import predict
@@ -212,8 +212,8 @@ def test_the_card_says_what_matters(tmp_path):
     assert "Not measured" in model.card().markdown
 
 
-def test_models_that_cannot_be_printed_say_so(monkeypatch):
-    monkeypatch.setattr(printed_model, "MAX_NUMBERS", 100)
+def test_models_that_cannot_be_printed_say_so(constants):
+    constants(MAX_NUMBERS=100)
     card = fitted("dense, Grams").card()
     assert card.model is None
     assert "not printed" in card.markdown

@@ -60,8 +60,8 @@ def test_images_are_written_as_nifti_and_come_back(tmp_path):
     assert set(voxels) <= set(found.feature_names["grey_matter"])
 
 
-def test_wide_float_views_go_to_npz_and_come_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("baldur.study.examples.WIDEST_CSV", 15)
+def test_wide_float_views_go_to_npz_and_come_back(tmp_path, constants):
+    constants(WIDEST_CSV=15)
     file = simulate_study("multiview", tmp_path, models=[{"name": "Dummy"}], folds={"outer": 3})
     study = load_study(file)
     wide = [name for name, view in study.views.items() if view.file.endswith(".npz")]

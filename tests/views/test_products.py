@@ -13,7 +13,6 @@ from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.views import sources as mapped_module
 from baldur.views import standardised_blocks as blocks
-from baldur.views import standardised_blocks as standardised
 from preparation.literal import literal
 from views.backends import BACKENDS, Lazy, make
 
@@ -67,9 +66,9 @@ def check_products(view, X, rng, rtol):
     [("standard", "float64"), ("clipped", "float64"), ("clipped", "float32"), ("rank", "float64")],
 )
 @pytest.mark.parametrize("kind", BACKENDS)
-def test_products_equal_dense_formulas(kind, scale, dtype, tmp_path, monkeypatch):
+def test_products_equal_dense_formulas(kind, scale, dtype, tmp_path, constants):
     # Small tiles and blocks, so that several of each are crossed, the last one partly filled.
-    monkeypatch.setattr(blocks, "TILE_BYTES", 1)
+    constants(TILE_BYTES=1)
     rng = np.random.default_rng(5)
     matrix, cells = make(kind, N, D, rng, tmp_path, missing=0.1)
     present = np.arange(N) % 7 != 3
@@ -118,9 +117,9 @@ def test_float32_error_stays_small_at_width():
             assert np.abs(one - two).max() <= 1e-6 * np.abs(two).max(), (name, product)
 
 
-def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, monkeypatch):
+def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, constants):
     """Workers see arrays as memory maps; their results must not differ."""
-    monkeypatch.setattr(standardised, "FLOAT64_LIMIT_BYTES", 10_000)
+    constants(FLOAT64_LIMIT_BYTES=10_000)
     rng = np.random.default_rng(2)
     x = rng.normal(size=(40, 3000)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
@@ -140,8 +139,8 @@ def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, monkeypatch):
         np.testing.assert_array_equal(got, want)
 
 
-def test_large_maps_are_read_from_their_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("baldur.views.sources.FILE_READ_BYTES", 100)
+def test_large_maps_are_read_from_their_file(tmp_path, constants):
+    constants(FILE_READ_BYTES=100)
     rng = np.random.default_rng(3)
     x = rng.normal(size=(20, 300))
     for order in "CF":

@@ -7,7 +7,6 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from baldur.evaluation import METRICS, metric_differences, metric_intervals
-from baldur.evaluation.clinical import bootstrap
 from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws, wilson
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table
@@ -62,10 +61,9 @@ def test_groups_are_drawn_whole():
         assert (block.sum(axis=1) == 30).all()
 
 
-def test_blocks_are_the_same_however_many_resamples_fit_in_one(monkeypatch):
+def test_blocks_are_the_same_however_many_resamples_fit_in_one(constants):
     whole = np.concatenate(list(Bootstrap(np.arange(20), resamples=300).blocks()))
-    monkeypatch.setattr(bootstrap, "_BLOCK_CELLS", 20 * 7)
-    monkeypatch.setattr(bootstrap, "_KEEP_CELLS", 0)
+    constants(_BLOCK_CELLS=20 * 7, _KEEP_CELLS=0)
     again = Bootstrap(np.arange(20), resamples=300)
     for _ in range(2):
         np.testing.assert_array_equal(np.concatenate(list(again.blocks())), whole)
