@@ -1,4 +1,4 @@
-"""Small problems for the tests of the ensemble, its path and its selection."""
+"""Small problems for the tests of the members, the ensemble, its path and its selection."""
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -7,10 +7,30 @@ from baldur.inference.design import ColumnDesign, GramDesign
 from baldur.inference.inner_folds import FoldBatch, Problem, gather_data
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
-from model.problems import as_view
+from baldur.views.prepared_view import PreparedView
+from baldur.views.standardised_blocks import StandardisedArray
 
 KINDS = [LogisticLikelihood, GaussianLikelihood]
 OUTPUTS = {"binary": 1, "regression": 1, "multilabel": 2, "multiclass": 3}
+
+
+def as_view(X, absent=None, name="view"):
+    """Return a float64 array as a PreparedView, rows of absent samples set to zero."""
+    absent = np.zeros(len(X), dtype=bool) if absent is None else absent
+    X = np.where(absent[:, None], 0.0, X)
+    return PreparedView(name, StandardisedArray(np.ascontiguousarray(X)), absent)
+
+
+def make_views(N=30, sizes=(3, 5), seed=0, absent=False):
+    """Standardised Gaussian views; with `absent`, a fifth of the rows lack the last one."""
+    rng = np.random.default_rng(seed)
+    views = []
+    for m, D in enumerate(sizes):
+        X = rng.standard_normal((N, D))
+        X = (X - X.mean(0)) / X.std(0)
+        lacking = np.arange(N) % 5 == 2 if absent and m == len(sizes) - 1 else None
+        views.append(as_view(X, lacking, f"view{m}"))
+    return views
 
 
 def make_problem(task="binary", N=48, sizes=(5, 20), seed=0, absent=False, views=None, repeats=1):

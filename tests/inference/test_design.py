@@ -9,8 +9,7 @@ from baldur.inference.design import ColumnDesign, GramDesign, gather, predict_ro
 from baldur.inference.inner_folds import candidates, gather_data
 from baldur.model.likelihood import Sites, take_folds
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior, SamplePosterior
-from inference.problems import gathered, make_problem, unequal_folds
-from model.problems import make_views
+from inference.problems import gathered, make_problem, make_views, unequal_folds
 
 N, C, SIZES = 32, 2, (4, 9)
 

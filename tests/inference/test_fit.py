@@ -35,10 +35,10 @@ from baldur.inference.submodels import submodel_predictor, whole_view_predictor
 from baldur.model.likelihood import probabilities
 from baldur.preparation import CategoryEncoder
 from inference.problems import (
+    as_view,
     gathered,
     make_problem,
 )
-from model.problems import as_view
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 

@@ -26,7 +26,7 @@ from baldur.inference.predictor import (
 )
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import INTERCEPT_VAR, sample_posterior, weighted_gram, with_ones
-from model.problems import make_views
+from inference.problems import make_views
 
 N, SIZES, J, K = 20, (4, 9), 3, 2
 WIDTHS = list(SIZES)

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose
+from sklearn.metrics import r2_score, roc_auc_score
 
 from baldur.estimators.summary import against_base_rate
 from baldur.inference.ensemble import fit_ensemble
@@ -14,18 +16,21 @@ from baldur.inference.selection import (
     CONFIDENT,
     NEAR,
     RESAMPLES,
+    accuracies,
+    accuracy_interval,
+    auc,
     credible_sets,
     in_errors,
     mean_losses,
     paired_gap,
+    r2,
     score_submodels,
     select_smallest,
 )
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import integrate_left_out, score_and_slopes
 from baldur.model.posterior import INTERCEPT_VAR
-from inference.problems import on_all_rows
-from model.problems import as_view
+from inference.problems import as_view, on_all_rows
 
 N = 200
 ONES = np.ones(N)
@@ -443,3 +448,55 @@ def test_without_a_selecting_member_or_a_selected_feature_there_are_no_sets(bloc
     assert credible_sets(ensemble, np.zeros(0, dtype=int), index) == []
     dense = fit_ensemble(ensemble.batch, members=("pooled",))
     assert credible_sets(dense, np.array([1]), index) == []
+
+
+# -- AUC and R2 on held-out rows are those of scikit-learn; their errors those of a bootstrap -----
+
+
+RNG = np.random.default_rng(0)
+PEOPLE = 150
+T = RNG.integers(0, 2, PEOPLE).astype(float)
+SCORE = np.round(RNG.standard_normal(PEOPLE) + T, 1)  # with ties
+WEIGHT = RNG.random(PEOPLE) + 0.2
+MEASURES = {"binary": (auc, roc_auc_score), "regression": (r2, r2_score)}
+
+
+@pytest.mark.parametrize("task", MEASURES)
+def test_the_measures_are_those_of_scikit_learn(task):
+    own, theirs = MEASURES[task]
+    y = T if task == "binary" else SCORE + T
+    value, influence = own(SCORE, y, WEIGHT / WEIGHT.sum())
+    assert value == pytest.approx(theirs(y, SCORE, sample_weight=WEIGHT))
+    assert WEIGHT @ influence == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("task", MEASURES)
+def test_the_standard_error_is_that_of_a_bootstrap(task):
+    y = T if task == "binary" else SCORE + T
+    row = np.arange(PEOPLE)
+    mean = SCORE[None, :, None]
+    found, error = accuracies(mean, np.zeros_like(mean), row, y[:, None], np.ones(PEOPLE), task)
+    draws = np.random.default_rng(1).integers(0, PEOPLE, (800, PEOPLE))
+    drawn = [MEASURES[task][1](y[rows], SCORE[rows]) for rows in draws]
+    assert error[0] == pytest.approx(np.std(drawn), rel=0.12)
+    low, high = accuracy_interval(float(found[0]), float(error[0]), task)
+    assert low < found[0] < high
+    assert_allclose([low, high], np.quantile(drawn, [0.025, 0.975]), atol=0.03)
+
+
+def test_repeats_are_averaged_before_and_outputs_after():
+    mean = RNG.standard_normal((3, 2 * PEOPLE, 2))
+    row = np.concatenate([np.arange(PEOPLE), np.arange(PEOPLE)[::-1]])
+    outcomes = np.stack([T, 1.0 - T], axis=1)
+    found, _ = accuracies(mean, np.zeros_like(mean), row, outcomes, WEIGHT, "multilabel")
+    rows = (mean[:, :PEOPLE] + mean[:, PEOPLE:][:, ::-1]) / 2
+    for v in range(3):
+        each = [roc_auc_score(outcomes[:, c], rows[v, :, c], sample_weight=WEIGHT) for c in (0, 1)]
+        assert found[v] == pytest.approx(np.mean(each))
+
+
+def test_without_two_classes_or_variance_nothing_is_known():
+    flat, share = np.ones(PEOPLE), np.full(PEOPLE, 1 / PEOPLE)
+    assert auc(SCORE, flat, share)[0] == 0.5
+    assert r2(SCORE, flat, share)[0] == 0.0
+    assert accuracy_interval(1.0, 0.0, "binary") == (1.0, 1.0)

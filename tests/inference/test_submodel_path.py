@@ -17,8 +17,7 @@ from baldur.inference.submodel_path import (
 )
 from baldur.model.likelihood import logistic_rates, take_folds
 from baldur.model.posterior import INTERCEPT_VAR
-from inference.problems import gathered, make_problem, unequal_folds
-from model.problems import as_view
+from inference.problems import as_view, gathered, make_problem, unequal_folds
 
 SHRINKAGE = [0.0, 0.4, 1.0]
 TASKS = ["binary", "multiclass", "regression"]

@@ -14,7 +14,6 @@ import baldur
 from baldur import MultiView, Preparation
 from baldur.datasets import make_multiview
 from baldur.evaluation import make_model
-from baldur.evaluation.models import known_models
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
 from baldur.paper import PaperClassifier, PaperRegressor
 
@@ -290,7 +289,6 @@ def test_only_live_factors_are_returned():
 @pytest.mark.parametrize("classify", [True, False])
 def test_the_row_of_a_study(sims, classify):
     name = "BALDUR (mean-field)"
-    assert name in known_models(classify)
     model = make_model(name, settings={"space": "dual"}, classification=classify)
     assert isinstance(model.estimator, PAIR[classify])
     assert model.estimator.space == "dual"
