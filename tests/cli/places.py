@@ -11,16 +11,14 @@ import time
 import pytest
 
 from baldur.cli import main
-from baldur.core.atomic_io import LOCK
-from baldur.evaluation.result_files import RESULT_FILES
 from baldur.exceptions import UnfinishedError
 from baldur.study import evaluate_study, load_study
-from baldur.study.results_folder import MARK
 
 
 def results(folder):
-    """Every file of a set of results."""
-    return {n: (folder / n).read_bytes() for n in sorted(RESULT_FILES) if (folder / n).exists()}
+    """Every file of a set of results; the log has times in it."""
+    files = [f for f in folder.iterdir() if f.is_file() and not f.name.startswith(".")]
+    return {f.name: f.read_bytes() for f in sorted(files) if f.name != "log.txt"}
 
 
 def jobs_in(folder):
@@ -30,7 +28,7 @@ def jobs_in(folder):
 
 def hidden(folder):
     """What unfinished work left behind."""
-    return [f for f in folder.glob("**/.*") if f.name not in (LOCK, MARK)]
+    return [f for f in folder.glob("**/.*") if f.name not in (".lock", ".study.json")]
 
 
 def copy_of(study, folder):

@@ -8,7 +8,6 @@ import pytest
 
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
-from baldur.inference.ensemble import MEMBERS
 
 N = 80
 QUICK = {"members": ("pooled",)}
@@ -114,7 +113,7 @@ def test_a_larger_margin_keeps_fewer(kind, fitted):
     assert kept[0] > kept[1] or kind is BaldurRegressor
 
 
-@pytest.mark.parametrize("members", [MEMBERS, ("pooled",)])
+@pytest.mark.parametrize("members", [BaldurClassifier().members, ("pooled",)])
 @pytest.mark.parametrize("kind", CLASSES)
 def test_the_number_of_factors(kind, members):
     """Three outputs: by default the fewest that predict about as well, or as many as asked for."""

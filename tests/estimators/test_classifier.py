@@ -12,7 +12,6 @@ from sklearn.metrics import roc_auc_score
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
-from baldur.inference.ensemble import MEMBERS, SCREENED
 from preparation.literal import linear
 
 DIMS = {"clinic": 6, "genes": 30}
@@ -134,7 +133,8 @@ def test_path_says_what_was_scored_and_why_a_step_was_kept(auto):
 
 
 def test_stack_shares_and_probabilities(auto):
-    screened = [name for name, size in SCREENED.items() if size < sum(DIMS.values())]
+    sizes = {name: int(name.split("_")[1]) for name in auto.members if "screened" in name}
+    screened = [name for name, size in sizes.items() if size < sum(DIMS.values())]
     dense = ["spike_slab", "spike_slab_wide", "per_view", "pooled"]
     assert list(auto.stacking_weights_) == dense + screened
     assert all(weight > 0 for weight in auto.stacking_weights_.values())
@@ -277,7 +277,7 @@ def test_several_labels(sim):
 # -- weights of samples and classes --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("members", [MEMBERS, ("pooled",)])
+@pytest.mark.parametrize("members", [BaldurClassifier().members, ("pooled",)])
 def test_weight_zero_leaves_a_sample_out(train, test, members):
     data, y = train
     weight = np.ones(N)

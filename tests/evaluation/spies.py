@@ -5,7 +5,22 @@ import os
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from baldur.evaluation import nested_cv
+
 SEEN = []
+
+
+def folds_seen(X, y, outer, inner):
+    """Return rows of every outer fold, (train, test, inner), as a model sees them; one repeat."""
+    SEEN.clear()
+    nested_cv({"spy": (Spy(), {"c": [1.0, 2.0]})}, X, y, outer=outer, inner=inner)
+    seen = [(np.array(a, int), np.array(b, int), c)
+            for (_, a, c), (_, b, _) in zip(SEEN[::2], SEEN[1::2], strict=True)]  # fmt: skip
+    each = 2 * inner
+    return [
+        (train, test, [(a, b) for a, b, c in seen[i * each : (i + 1) * each] if c == 1.0])
+        for i, (train, test, _) in enumerate(seen[-outer:])
+    ]
 
 
 class Spy(ClassifierMixin, BaseEstimator):

@@ -9,13 +9,8 @@ from sklearn.svm import LinearSVC
 
 from baldur import Preparation
 from baldur.baselines import BASELINES
-from baldur.baselines.plain import SideBySideClassifier
-from baldur.core.model_catalog import CLASSIFICATION_MODELS, MODELS, REGRESSION_MODELS
 from baldur.datasets import make_multiview
 from baldur.evaluation import Model, make_model, nested_cv
-from baldur.evaluation.fitted_model import predict_rows
-from baldur.evaluation.metrics import Predicted, score
-from baldur.evaluation.models import known_models
 from baldur.exceptions import InputError
 from baldur.views import MultiView
 
@@ -121,31 +116,7 @@ def test_a_class_absent_from_training_has_probability_zero(three_sites):
         nested_cv(["Dummy"], mv, two, sites=sites)
 
 
-def test_columns_of_predictions_follow_the_classes_seen():
-    class Two:
-        classes_ = np.array([0, 2])
-
-        def predict(self, X):
-            return np.array([0, 2])
-
-        def decision_function(self, X):
-            return np.array([-1.0, 3.0])
-
-    found = predict_rows(Two(), None, 3)
-    np.testing.assert_allclose(found["margin"], [[0.5, -1.5, -0.5], [-1.5, -2.5, 1.5]])
-    assert found["margin"].argmax(axis=1).tolist() == [0, 2]
-
-
 def test_undefined_precision_and_recall_are_left_out_and_counted():
-    none_called = Predicted(np.array([0, 1, 0]), np.zeros(3, int))
-    assert np.isnan(score("precision", none_called))
-    assert score("recall", none_called) == 0.0
-    assert score("f1", none_called) == 0.0
-    none_real = Predicted(np.zeros(3, int), np.array([0, 1, 0]))
-    assert score("precision", none_real) == 0.0
-    assert np.isnan(score("recall", none_real))
-    nothing = Predicted(np.zeros(3, int), np.zeros(3, int))
-    assert np.isnan([score(m, nothing) for m in ("precision", "recall", "f1")]).all()
     sim = make_multiview(45, {"a": 3}, random_state=0)
     y = (np.arange(45) < 12).astype(int)
     models = {"Dummy": None, "Ridge logistic": {"C": [0.01]}}
@@ -179,7 +150,22 @@ def test_a_first_run_tries_at_most_twelve_settings_and_full_the_rest():
     assert result.failures == {}
 
 
-def test_settings_of_the_search_do_not_reach_the_fit_that_is_kept(monkeypatch):
+SIZES = []
+
+
+class Sized(Sharpened):
+    """Remembers the size of every fit."""
+
+    def __init__(self, power=1.0, size=9, views=None):
+        super().__init__(power, views)
+        self.size = size
+
+    def fit(self, X, y):
+        SIZES.append(self.size)
+        return super().fit(X, y)
+
+
+def test_settings_of_the_search_do_not_reach_the_fit_that_is_kept():
     row = make_model("RF")
     for model in (row, row.prepared_by(Preparation(regress_out=["age"]))):
         setting = model.settings()[0]
@@ -189,24 +175,10 @@ def test_settings_of_the_search_do_not_reach_the_fit_that_is_kept(monkeypatch):
     assert own.make(own.settings()[0], 0, searching=True).get_params()["n_estimators"] == 50
     assert make_model("RF", grid="full").search == {}
     sim = make_multiview(40, {"a": 3}, random_state=0)
-    trees = []
-    fit = SideBySideClassifier.fit
-
-    def watched(self, X, y):
-        trees.append(self.estimator.n_estimators)
-        return fit(self, X, y)
-
-    monkeypatch.setattr(SideBySideClassifier, "fit", watched)
-    quick = row.estimator.set_params(n_estimators=9)
-    model = Model("RF", quick, {"max_depth": [2, 3]}, {"n_estimators": 4})
+    SIZES.clear()
+    model = Model("sized", Sized(), {"power": [2, 3]}, {"size": 4})
     nested_cv([model], sim.data, sim.target, outer=2, inner=2)
-    assert sorted(trees) == [4] * 8 + [9] * 2
-
-
-def test_every_row_is_described_and_regression_rows_are_named():
-    assert set(MODELS) == {*known_models(True), *known_models(False)}
-    assert set(CLASSIFICATION_MODELS) == set(known_models(True))
-    assert set(REGRESSION_MODELS) == set(known_models(False))
+    assert sorted(SIZES) == [4] * 8 + [9] * 2
 
 
 def test_a_scale_leaves_the_preparation_of_a_comparison_as_it_is():

@@ -126,3 +126,15 @@ def test_the_auc_does_not_change_under_rising_maps(rows):
         after = score("auc", Predicted(truth, truth, margin=rising(values)))
         np.testing.assert_equal(after, before)
     np.testing.assert_allclose(score("auc", Predicted(truth, truth, margin=-values)), 1 - before)
+
+
+def test_precision_and_recall_without_a_case_are_undefined():
+    none_called = Predicted(np.array([0, 1, 0]), np.zeros(3, int))
+    assert np.isnan(score("precision", none_called))
+    assert score("recall", none_called) == 0.0
+    assert score("f1", none_called) == 0.0
+    none_real = Predicted(np.zeros(3, int), np.array([0, 1, 0]))
+    assert score("precision", none_real) == 0.0
+    assert np.isnan(score("recall", none_real))
+    nothing = Predicted(np.zeros(3, int), np.zeros(3, int))
+    assert np.isnan([score(m, nothing) for m in ("precision", "recall", "f1")]).all()

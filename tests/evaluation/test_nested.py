@@ -1,8 +1,6 @@
 """Nested cross-validation: the right rows at the right time, one result however it is run."""
 
 import warnings
-from collections import defaultdict
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -14,10 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.datasets import make_biofind_like, make_multiview
-from baldur.evaluation import NestedResult, evaluate_predictions, nested_cv
-from baldur.evaluation.clinical import held_out
-from baldur.evaluation.metric_table import _FORMS, FEATURES, _mean_and_sd, recompute_table
-from baldur.evaluation.splits import FoldPlan
+from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError, NoSignalWarning, StudyError
 from evaluation import spies
 
@@ -67,20 +62,17 @@ def test_equals_a_hand_written_nested_search(sim):
     found = nested_cv(
         {"Ridge logistic": {"C": [0.01, 1.0]}}, sim.data, sim.target, outer=3, inner=3
     )
-    plan = FoldPlan(outer=3, inner=3)
-    for fold in plan.outer_folds(sim.target):
-        where = {row: i for i, row in enumerate(fold.train)}
-        inner = [
-            ([where[r] for r in a], [where[r] for r in b])
-            for a, b in plan.inner_folds(sim.target, fold)
-        ]
+    folds = spies.folds_seen(sim.data, sim.target, 3, 3)
+    for number, (train, test, inside) in enumerate(folds, 1):
+        where = {row: i for i, row in enumerate(train)}
+        inner = [([where[r] for r in a], [where[r] for r in b]) for a, b in inside]
         search = GridSearchCV(
             BASELINES["Ridge logistic"].make(), {"C": [0.01, 1.0]}, scoring="roc_auc", cv=inner
-        ).fit(sim.data[fold.train], sim.target[fold.train])
-        mine = found.predictions[found.predictions["fold"] == fold.number + 1]
-        chosen = found.settings.query(f"fold == {fold.number + 1}")["value"].item()
+        ).fit(sim.data[train], sim.target[train])
+        mine = found.predictions[found.predictions["fold"] == number]
+        chosen = found.settings.query(f"fold == {number}")["value"].item()
         assert chosen == search.best_params_["C"]
-        expected = search.predict_proba(sim.data[fold.test])[:, 1]
+        expected = search.predict_proba(sim.data[test])[:, 1]
         np.testing.assert_allclose(mine["p_1"].to_numpy(), expected, atol=1e-7)
 
 
@@ -206,15 +198,6 @@ def test_baldur_classifies_and_regresses_by_name():
     assert found.weights()["weight"].notna().all()
 
 
-def test_the_table_follows_from_the_two_files(result, tmp_path):
-    result.predictions.to_csv(tmp_path / "p.csv", index=False)
-    result.selection.to_csv(tmp_path / "s.csv", index=False)
-    text = {"label": str, "predicted": str}
-    p = pd.read_csv(tmp_path / "p.csv", dtype=text, float_precision="round_trip")
-    s = pd.read_csv(tmp_path / "s.csv", float_precision="round_trip")
-    pd.testing.assert_frame_equal(recompute_table(p, s), result.table(), check_exact=True)
-
-
 def test_figures_are_means_over_folds(sim, result):
     part = result.predictions[result.predictions["model"] == "Ridge logistic"]
     aucs = [roc_auc_score(f["label"] == "1", f["p_1"]) for _, f in part.groupby("fold")]
@@ -311,17 +294,6 @@ def test_rows_at_chance_are_marked_and_the_best_is_bold(result):
 
 
 @pytest.mark.parametrize(
-    ("mean", "sd", "said"),
-    [
-        (100 / 37, 5.4e-16, "2.70 ± 0 %"), (0.0, 0.0, "0 %"), (100.0, 1e-15, "100 %"),
-        (0.001, 0.0, "1.0e-03 ± 0 %"), (36.036, 25.112, "36.04 ± 25.11 %"),
-    ],
-)  # fmt: skip
-def test_rounding_errors_of_the_share_of_features_are_0(mean, sd, said):
-    assert _mean_and_sd(mean, sd, FEATURES, _FORMS["text"]) == said
-
-
-@pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"y": np.zeros(90)}, "at least two classes"),
@@ -356,39 +328,6 @@ def test_the_time_left_is_estimated(sim):
     assert left[0] is None
     assert all(s >= 0 for s in left[3:])
     assert left[-1] == 0
-
-
-def test_every_metric_is_bootstrapped_once(result, monkeypatch):
-    """Table, intervals, differences and printed forms come from the same draws."""
-    drawn = defaultdict(dict)
-    real = held_out.Resampled.draw
-
-    def watched(resampled, statistic):
-        draws = real(resampled, statistic)
-        if statistic.key in result.metrics:
-            drawn[statistic.held.model, statistic.key][id(draws)] = draws
-        return draws
-
-    monkeypatch.setattr(held_out.Resampled, "draw", watched)
-    fresh = NestedResult(result.comparison, result.jobs)
-    table, first = fresh.table(), fresh.evaluation()
-    fresh.format("markdown")
-    second = fresh.evaluation()
-    assert set(drawn) == set(product(result.finished(), result.metrics))
-    assert {len(draws) for draws in drawn.values()} == {1}
-    pooled = first.intervals.set_index(["model", "metric"])
-    for model in result.finished():
-        row = table.set_index("model").loc[model]
-        for metric in result.metrics:
-            ends = pooled.loc[(model, metric), ["estimate", "low", "high"]].to_numpy(float)
-            given = row[[f"{metric}_{e}" for e in ("pooled", "low", "high")]].to_numpy(float)
-            np.testing.assert_array_equal(ends, given)
-    # The same figures as from the predictions alone, and tables that callers may change.
-    alone = evaluate_predictions(fresh.predictions, classes=[str(c) for c in result.classes])
-    for name, frame in alone.frames().items():
-        pd.testing.assert_frame_equal(frame, second.frames()[name])
-    first.intervals["estimate"] = 0.0
-    pd.testing.assert_frame_equal(fresh.evaluation().intervals, second.intervals)
 
 
 @pytest.mark.usefixtures("one_repeat")

@@ -6,13 +6,12 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import roc_auc_score
 from sklearn.svm import LinearSVC
 
 from baldur.datasets import make_multiview
 from baldur.evaluation import SideBySide, nested_cv
-from baldur.evaluation.clinical.calibration import Platt
-from baldur.evaluation.metrics import Predicted, score
-from baldur.evaluation.splits import FoldPlan
+from evaluation import spies
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +41,16 @@ class Margin(ClassifierMixin, BaseEstimator):
 
 def test_probabilities_are_those_of_a_hand_written_search(sim, result):
     """Margins of the inner folds by hand, the curve by scikit-learn."""
-    plan = FoldPlan(outer=3, inner=3)
-    fits = {(f.repeat, f.fold): f for f in result.fits["SVM"]}
-    for fold in plan.outer_folds(sim.target):
-        made = fits[(fold.repeat, fold.number)]
+    folds = spies.folds_seen(sim.data, sim.target, 3, 3)
+    for (rows, _, inside), made in zip(folds, result.fits["SVM"], strict=True):
         margins = np.full(90, np.nan)
-        for train, test in plan.inner_folds(sim.target, fold):
+        for train, test in inside:
             model = SideBySide(LinearSVC(random_state=0, dual=False))
             model.fit(sim.data[train], sim.target[train])
             margins[test] = model.decision_function(sim.data[test])
-        inside, truth = margins[fold.train, None], sim.target[fold.train]
-        curve = CalibratedClassifierCV(FrozenEstimator(Margin().fit(inside, truth)))
-        expected = curve.fit(inside, truth).predict_proba(made.margin[:, None])
+        held, truth = margins[rows, None], sim.target[rows]
+        curve = CalibratedClassifierCV(FrozenEstimator(Margin().fit(held, truth)))
+        expected = curve.fit(held, truth).predict_proba(made.margin[:, None])
         # scikit-learn's own search for the curve stops at about this distance.
         np.testing.assert_allclose(made.proba, expected, atol=1e-4)
 
@@ -76,34 +73,25 @@ def test_they_are_marked_and_complete_the_table(result):
 def test_scores_within_a_fold_are_those_of_the_margins(sim, result):
     for fit in result.fits["SVM"]:
         truth = sim.target[fit.test]
-        by_margin = score("auc", Predicted(truth, fit.label, margin=fit.margin))
-        by_proba = score("auc", Predicted(truth, fit.label, proba=fit.proba))
-        assert fit.score("auc", sim.target, 2) == by_margin == pytest.approx(by_proba)
+        by_margin = roc_auc_score(truth, fit.margin)
+        by_proba = roc_auc_score(truth, fit.proba[:, 1])
+        assert fit.score("auc", sim.target, 2) == pytest.approx(by_margin)
+        assert by_proba == pytest.approx(by_margin)
 
 
 def test_test_labels_do_not_change_them(sim, result):
     """Other labels in one fold's test rows leave that fold's probabilities as they were."""
-    fold = FoldPlan(outer=3, inner=3).outer_folds(sim.target)[0]
+    test = result.fits["SVM"][0].test
     changed = sim.target.copy()
-    changed[fold.test] = 1 - changed[fold.test]
+    changed[test] = 1 - changed[test]
     split = np.full(90, "train", dtype=object)
-    split[fold.test] = "test"
+    split[test] = "test"
     models = {"SVM": LinearSVC(random_state=0, dual=False)}
     one, other = (
         nested_cv(models, sim.data, y, split=split.astype(str), inner=3).predictions
         for y in (sim.target, changed)
     )
     pd.testing.assert_series_equal(one["p_1"], other["p_1"], check_exact=True)
-
-
-def test_margins_that_say_nothing_give_the_share_of_cases():
-    margin = np.array([1.0, 2.0, 3.0, 4.0])
-    flat = Platt.learn(margin, np.array([True, True, False, False]))
-    assert flat.proba(margin)[:, 1] == pytest.approx([0.5] * 4)
-    constant = Platt.learn(np.ones(6), np.arange(6) < 2)
-    assert constant.proba(np.ones(1))[0, 1] == pytest.approx(3 / 8)
-    separated = Platt.learn(margin, np.array([False, False, True, True]))
-    assert 0.5 < separated.proba(np.array([4.0]))[0, 1] < 1
 
 
 def test_three_classes_and_tiny_studies_stay_without(sim):

@@ -31,9 +31,10 @@ def labels_of(task, n=53, seed=0):
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel", "regression"])
-def test_every_repeat_holds_every_row_out_once(task):
+@pytest.mark.parametrize("groups", [None, np.arange(53) // 3], ids=["alone", "grouped"])
+def test_every_repeat_holds_every_row_out_once(task, groups):
     n = 53
-    folds = inner_folds(labels_of(task), task, None, 0)
+    folds = inner_folds(labels_of(task), task, groups, 0)
     assert len(folds) % 5 == 0
     assert len(folds) > 5
     for at in range(0, len(folds), 5):
@@ -44,6 +45,7 @@ def test_every_repeat_holds_every_row_out_once(task):
     for train, held in folds:
         np.testing.assert_array_equal(np.sort(np.concatenate([train, held])), np.arange(n))
         assert (np.diff(train) > 0).all()
+        assert groups is None or not set(groups[train]) & set(groups[held])
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
@@ -112,14 +114,6 @@ def test_pairs_of_rows_are_held_out_together_about_equally_often():
     assert pairs.var() < drawn.var()
 
 
-@pytest.mark.parametrize("task", ["binary", "regression"])
-def test_groups_are_held_out_together(task):
-    labels = labels_of(task)
-    groups = np.arange(53) // 3
-    for train, held in inner_folds(labels, task, groups, 0):
-        assert not set(groups[train]) & set(groups[held])
-
-
 def test_small_classes_have_fewer_folds():
     labels = np.array([0] * 20 + [1] * 3)
     folds = inner_folds(labels, "binary", None, 0)
@@ -132,6 +126,7 @@ def test_large_samples_have_fewer_repeats(constants):
     many, few = (len(inner_folds(np.zeros(n), "regression", None, 0)) for n in (120, 2000))
     assert many == 5 * module.MOST_REPEATS
     assert few == module.FEWER_FOLDS
+    assert len(inner_folds(np.arange(90) % 2, "binary", None, 0)) == 5 * 12  # small samples
     constants(MOST_REPEATS=1)
     assert len(inner_folds(np.zeros(120), "regression", None, 0)) == 5
 

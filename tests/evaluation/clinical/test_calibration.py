@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 
 from baldur.evaluation import calibration_curves, calibration_measures
 from baldur.evaluation.clinical.calibration import (
+    Platt,
     brier_parts,
     calibration_line,
     integrated_calibration_index,
@@ -161,3 +162,13 @@ def test_a_number_has_a_line_and_no_brier_score():
     error = fit.get_robustcov_results("HC3").bse[1]
     width = found.loc["slope", "high"] - found.loc["slope", "low"]
     assert width == pytest.approx(2 * 1.984 * error, rel=0.1)
+
+
+def test_margins_that_say_nothing_give_the_share_of_cases():
+    margin = np.array([1.0, 2.0, 3.0, 4.0])
+    flat = Platt.learn(margin, np.array([True, True, False, False]))
+    assert flat.proba(margin)[:, 1] == pytest.approx([0.5] * 4)
+    constant = Platt.learn(np.ones(6), np.arange(6) < 2)
+    assert constant.proba(np.ones(1))[0, 1] == pytest.approx(3 / 8)
+    separated = Platt.learn(margin, np.array([False, False, True, True]))
+    assert 0.5 < separated.proba(np.array([4.0]))[0, 1] < 1

@@ -1,11 +1,27 @@
 """Tables from elsewhere, subgroups, and all figures in one call."""
 
+from collections import defaultdict
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.evaluation import evaluate_predictions, metric_intervals, subgroup_measures
-from baldur.evaluation.clinical.held_out import read_held_out
+from baldur.datasets import make_multiview
+from baldur.evaluation import (
+    NestedResult,
+    calibration_curves,
+    calibration_measures,
+    decision_curves,
+    evaluate_predictions,
+    metric_differences,
+    metric_intervals,
+    nested_cv,
+    subgroup_measures,
+    threshold_measures,
+)
+from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
+from baldur.evaluation.clinical.held_out import Resampled, read_held_out
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table
 
@@ -145,3 +161,91 @@ def test_subgroups_may_be_columns_and_must_be_complete():
         subgroup_measures(frame, ["height"])
     with pytest.raises(InputError, match="s99"):
         subgroup_measures(frame, pd.DataFrame({"sex": sex[:-1]}, index=frame["sample"][:-1]))
+
+
+# -- One bootstrap for several tables: the same figures as a bootstrap for each -------------------
+
+
+BOOTSTRAP = {"resamples": 150, "level": 0.9, "random_state": 3}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    people = [f"p{i}" for i in range(60)]
+    proba = rng.uniform(0.05, 0.95, 60)
+    label = np.where(rng.uniform(size=60) < proba, "case", "control")
+    other = np.clip(proba + rng.normal(0, 0.2, 60), 0.01, 0.99)
+    return pd.concat(
+        pd.DataFrame({"model": name, "sample": people, "label": label, "p_case": p})
+        for name, p in (("a", proba), ("b", other))
+    )
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        metric_intervals, metric_differences, calibration_measures, calibration_curves,
+        decision_curves, threshold_measures, roc_curves, precision_recall_curves, curve_areas,
+    ],
+)  # fmt: skip
+def test_shared_resamples_give_the_figures_of_own_resamples(rows, compute):
+    sample = Resampled(rows, **BOOTSTRAP)
+    pd.testing.assert_frame_equal(compute(sample), compute(rows, **BOOTSTRAP))
+
+
+def test_all_tables_and_subgroups_of_shared_resamples(rows):
+    sample = Resampled(rows, **BOOTSTRAP)
+    sex = pd.DataFrame({"sex": ["f", "m"] * 30}, index=rows["sample"].unique())
+    with_sex = rows.assign(sex=sex["sex"].reindex(rows["sample"]).to_numpy())
+    own = subgroup_measures(with_sex, ["sex"], **BOOTSTRAP)
+    pd.testing.assert_frame_equal(subgroup_measures(sample, sex), own)
+    shared = evaluate_predictions(sample, thresholds=[0.3], subgroups=sex).frames()
+    alone = evaluate_predictions(rows, thresholds=[0.3], subgroups=sex, **BOOTSTRAP).frames()
+    assert list(shared) == list(alone)
+    for name, frame in shared.items():
+        pd.testing.assert_frame_equal(frame, alone[name])
+
+
+def test_resamples_that_are_drawn_cannot_be_drawn_otherwise(rows):
+    sample = Resampled(rows, **BOOTSTRAP)
+    with pytest.raises(InputError, match="level: the resamples have been drawn already"):
+        metric_intervals(sample, level=0.5)
+    with pytest.raises(InputError, match="subgroups as a table"):
+        subgroup_measures(sample, ["sex"])
+
+
+def test_every_metric_is_bootstrapped_once(monkeypatch):
+    """Table, intervals, differences and printed forms come from the same draws."""
+    sim = make_multiview(60, {"a": 4}, random_state=0)
+    models = {"Dummy": None, "Ridge logistic": {"C": [1.0]}}
+    result = nested_cv(models, sim.data, sim.target, outer=3)
+    drawn = defaultdict(dict)
+    real = Resampled.draw
+
+    def watched(resampled, statistic):
+        draws = real(resampled, statistic)
+        if statistic.key in result.metrics:
+            drawn[statistic.held.model, statistic.key][id(draws)] = draws
+        return draws
+
+    monkeypatch.setattr(Resampled, "draw", watched)
+    fresh = NestedResult(result.comparison, result.jobs)
+    table, first = fresh.table(), fresh.evaluation()
+    fresh.format("markdown")
+    second = fresh.evaluation()
+    assert set(drawn) == set(product(result.finished(), result.metrics))
+    assert {len(draws) for draws in drawn.values()} == {1}
+    pooled = first.intervals.set_index(["model", "metric"])
+    for model in result.finished():
+        row = table.set_index("model").loc[model]
+        for metric in result.metrics:
+            ends = pooled.loc[(model, metric), ["estimate", "low", "high"]].to_numpy(float)
+            given = row[[f"{metric}_{e}" for e in ("pooled", "low", "high")]].to_numpy(float)
+            np.testing.assert_array_equal(ends, given)
+    # The same figures as from the predictions alone, and tables that callers may change.
+    alone = evaluate_predictions(fresh.predictions, classes=[str(c) for c in result.classes])
+    for name, frame in alone.frames().items():
+        pd.testing.assert_frame_equal(frame, second.frames()[name])
+    first.intervals["estimate"] = 0.0
+    pd.testing.assert_frame_equal(fresh.evaluation().intervals, second.intervals)

@@ -8,10 +8,10 @@ import pandas as pd
 from scipy import sparse
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
-from baldur.inference.ensemble import MEMBERS
 from baldur.paper import PaperClassifier, PaperRegressor
 from robustness.generated import features, outcomes
 
+MEMBERS = BaldurClassifier().members
 CLASSES = (BaldurClassifier, BaldurRegressor, PaperClassifier, PaperRegressor)
 
 FORMS = ("array", "array", "views", "views", "views", "float32", "float16", "int8", "frame",

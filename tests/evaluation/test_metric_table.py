@@ -1,18 +1,25 @@
 """The corrected test reduces to the paired t-test, is honest under overlap, and Holm is Holm."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 from sklearn.model_selection import KFold
 
+from baldur.datasets import make_multiview
+from baldur.evaluation import nested_cv
 from baldur.evaluation.jobs import permute_labels
 from baldur.evaluation.metric_table import (
+    _FORMS,
+    FEATURES,
+    _mean_and_sd,
     compare_pairs,
     corrected_t_test,
     holm,
     permutation_p_value,
+    recompute_table,
 )
 
 
@@ -96,3 +103,26 @@ def test_permutation_p_value_counts_itself():
     assert permutation_p_value(0.9, np.full(99, 0.5)) == pytest.approx(0.01)
     assert permutation_p_value(0.5, np.full(9, 0.5)) == 1.0
     assert permutation_p_value(0.1, np.full(9, 0.5), greater_is_better=False) == pytest.approx(0.1)
+
+
+def test_the_table_follows_from_the_two_files(tmp_path):
+    sim = make_multiview(60, {"a": 8, "b": 20}, random_state=0)
+    models = {"Dummy": None, "LSVM-l1": {"c_ratio": [3.0, 10.0]}}
+    result = nested_cv(models, sim.data, sim.target, outer=3, inner=3)
+    result.predictions.to_csv(tmp_path / "p.csv", index=False)
+    result.selection.to_csv(tmp_path / "s.csv", index=False)
+    text = {"label": str, "predicted": str}
+    p = pd.read_csv(tmp_path / "p.csv", dtype=text, float_precision="round_trip")
+    s = pd.read_csv(tmp_path / "s.csv", float_precision="round_trip")
+    pd.testing.assert_frame_equal(recompute_table(p, s), result.table(), check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "said"),
+    [
+        (100 / 37, 5.4e-16, "2.70 ± 0 %"), (0.0, 0.0, "0 %"), (100.0, 1e-15, "100 %"),
+        (0.001, 0.0, "1.0e-03 ± 0 %"), (36.036, 25.112, "36.04 ± 25.11 %"),
+    ],
+)  # fmt: skip
+def test_rounding_errors_of_the_share_of_features_are_0(mean, sd, said):
+    assert _mean_and_sd(mean, sd, FEATURES, _FORMS["text"]) == said

@@ -8,7 +8,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.evaluation import SideBySide, nested_cv
-from baldur.evaluation.fitted_model import by_class, weights_of
+from baldur.evaluation.fitted_model import by_class, predict_rows, weights_of
+from baldur.preparation import VariantFilter
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 
@@ -126,3 +127,52 @@ def test_classes_absent_from_training_have_no_weights():
     np.testing.assert_array_equal(full, [[1, np.nan, -1], [2, np.nan, 0.5]])
     one = by_class(np.array([[4.0]]), 3, np.array([1, 2]))
     np.testing.assert_array_equal(one, [[np.nan, -2, 2]])
+
+
+def test_columns_of_predictions_follow_the_classes_seen():
+    class Two:
+        classes_ = np.array([0, 2])
+
+        def predict(self, X):
+            return np.array([0, 2])
+
+        def decision_function(self, X):
+            return np.array([-1.0, 3.0])
+
+    found = predict_rows(Two(), None, 3)
+    np.testing.assert_allclose(found["margin"], [[0.5, -1.5, -0.5], [-1.5, -2.5, 1.5]])
+    assert found["margin"].argmax(axis=1).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, e in BASELINES.items() if e.classifier and n not in ("CPM-Nets", "SGP+ARD")]
+)
+def test_a_competitor_behind_a_filter_is_the_one_on_what_is_left(genotypes, name):
+    """Predictions, masks and weights are those of a fit on the columns that a filter leaves."""
+    mv, y = genotypes
+    settings = {k: v for k, v in (("random_state", 0), ("n_estimators", 5)) if k in
+                BASELINES[name].make().get_params()}  # fmt: skip
+    preparation = Preparation(steps=[VariantFilter("snps")])
+    model = BASELINES[name].make().set_params(preparation=preparation, **settings)
+    model.fit(mv[:40], y[:40])
+    kept = model.preparation_.columns_["snps"]
+    (variants,) = model.preparation_.steps_
+    left = variants.transform(mv)
+    alone = BASELINES[name].make().set_params(**settings).fit(left[:40], y[:40])
+    np.testing.assert_allclose(
+        model.decision_function(mv[40:]), alone.decision_function(left[40:]), atol=1e-10
+    )
+    assert len(model.selected_features_["snps"]) == 12
+    np.testing.assert_array_equal(
+        model.selected_features_["snps"][kept], alone.selected_features_["snps"]
+    )
+    found, want = weights_of(model, mv[:40]), weights_of(alone, left[:40])
+    assert (found is None) == (want is None)
+    if found is not None:
+        for part in ("per_sd", "raw"):
+            np.testing.assert_allclose(
+                getattr(found, part)["snps"][kept], getattr(want, part)["snps"], atol=1e-10
+            )
+            assert not np.delete(getattr(found, part)["snps"], kept, axis=0).any()
+        for view, variance in want.variance.items():
+            assert found.variance[view] == pytest.approx(variance)

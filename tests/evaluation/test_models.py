@@ -11,9 +11,10 @@ from sklearn.preprocessing import StandardScaler
 
 from baldur import Preparation
 from baldur.baselines import BASELINES
+from baldur.core.model_catalog import CLASSIFICATION_MODELS, MODELS, REGRESSION_MODELS
 from baldur.datasets import make_multiview
 from baldur.evaluation import SideBySide, make_model
-from baldur.evaluation.models import make_models
+from baldur.evaluation.models import known_models, make_models
 from baldur.exceptions import InputError
 from baldur.views import MultiView
 
@@ -169,3 +170,9 @@ def test_genotypes_and_two_values_are_not_clipped_behind_covariates():
     assert model.preparation_.upper_["a"][1] < 50
     plain = taking_out(SideBySide(LogisticRegression()), 1, "standard")
     assert np.isinf(plain.fit(mv, np.arange(60) % 2).preparation_.upper_["a"]).all()
+
+
+def test_every_row_is_described_and_regression_rows_are_named():
+    assert set(MODELS) == {*known_models(True), *known_models(False)}
+    assert set(CLASSIFICATION_MODELS) == set(known_models(True))
+    assert set(REGRESSION_MODELS) == set(known_models(False))
