@@ -18,7 +18,7 @@ def as_view(X, absent=None, name="view"):
     """Return a float64 array as a PreparedView, rows of absent samples set to zero."""
     absent = np.zeros(len(X), dtype=bool) if absent is None else absent
     X = np.where(absent[:, None], 0.0, X)
-    return PreparedView(name, StandardisedArray(np.ascontiguousarray(X)), absent)
+    return PreparedView(name, absent, StandardisedArray(np.ascontiguousarray(X)))
 
 
 def make_views(N=30, sizes=(3, 5), seed=0, absent=False):

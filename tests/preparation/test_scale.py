@@ -69,7 +69,7 @@ def test_kept_blocked_and_mapped_agree_to_the_bit(heavy, tmp_path, constants):
     for scale in SCALES:
         one = Preparation(scale).fit_transform(MultiView({"v": single}))["v"]
         two = Preparation(scale).fit_transform(MultiView({"v": mapped}))["v"]
-        assert (one.stored, two.stored) == (True, False)
+        assert (one.is_array, two.is_array) == (True, False)
         np.testing.assert_array_equal(one.weighted_gram(), two.weighted_gram())
 
 

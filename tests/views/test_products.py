@@ -89,7 +89,7 @@ def test_which_views_are_stored_as_one_array(kind):
     rng = np.random.default_rng(0)
     matrix, _ = make(kind, N, D, rng)
     view = Preparation().fit_transform(MultiView({"v": matrix}))["v"]
-    assert view.stored == kind.startswith("float")
+    assert view.is_array == kind.startswith("float")
     assert view.dtype == np.float64
     assert kind.startswith("float") == ("stored" in repr(view))
 
@@ -127,7 +127,7 @@ def test_mapped_and_in_memory_views_give_the_same_bits(tmp_path, constants):
     rows = rng.permutation(40)[:30]
     one = Preparation().fit_transform(MultiView({"v": x})[rows])["v"]
     two = Preparation().fit_transform(MultiView({"v": mapped})[rows])["v"]
-    assert (one.stored, two.stored) == (True, False)
+    assert (one.is_array, two.is_array) == (True, False)
     s = rng.gamma(1, size=3000)
     np.testing.assert_array_equal(one.weighted_gram(s), two.weighted_gram(s))
     A = rng.normal(size=(30, 1))

@@ -1,11 +1,11 @@
 """One way of saving: what is stored of an object, how it is written, read and checked.
 
-A class that can be saved names its ``kind`` and describes what is stored of it: a dataclass in the
-metadata of its fields (`stored`), any other class in a table ``stored_fields``. `write_state` turns
-an object into plain values: None, bool, int, float, str, NumPy arrays of numbers, truth values or
-text, and lists and string-keyed dictionaries of these. `read_state` checks every value with the
-form of its field and builds the object again. A field too many, a field too few or a value that
-cannot be is an InputError that names the field.
+A class that can be saved is a dataclass that names its ``kind`` and describes what is stored of it
+in the metadata of its fields (`stored`). `write_state` turns an object into plain values: None,
+bool, int, float, str, NumPy arrays of numbers, truth values or text, and lists and string-keyed
+dictionaries of these. `read_state` checks every value with the form of its field and builds the
+object again. A field too many, a field too few or a value that cannot be is an InputError that
+names the field.
 
 Three methods are for objects that differ from what is stored of them:
 
@@ -393,8 +393,6 @@ def stored(form: Form, **options: Any) -> Any:
 
 def stored_fields(kind: type) -> Mapping[str, Form]:
     """Return the form of every stored field of a class, by name."""
-    if hasattr(kind, "stored_fields"):
-        return dict(kind.stored_fields)
     fields = dataclasses.fields(kind)
     return {field.name: field.metadata["stored"] for field in fields if field.metadata}
 

@@ -15,11 +15,12 @@ kept in float64. Relative errors are then about 1e-6 of the largest entry of a p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from baldur.core.state import Flags, Form, Object, Text
+from baldur.core.state import Flags, Object, Text, stored
 from baldur.exceptions import InputError
 from baldur.views import standardised_blocks as standardised
 from baldur.views.sources import ArraySource, SubsetSource
@@ -31,6 +32,7 @@ KEEP_LIMIT_BYTES = 1 << 29
 DENSE_LIMIT_BYTES = 1 << 30
 
 
+@dataclass(eq=False, repr=False)
 class PreparedView:
     """A standardised view (n samples by D features), known through its products.
 
@@ -39,37 +41,29 @@ class PreparedView:
     Shapes: absent (n_samples,).
     """
 
-    def __init__(
-        self,
-        name: str,
-        cells: Standardised | StandardisedArray,
-        absent: np.ndarray,
-        reads: list[int] | None = None,
-    ) -> None:
-        self.name = name
-        # Columns of each reading since the view was prepared. Rows taken from it share the list, as
-        # do threads: to append is one step.
-        self.reads: list[int] = [] if reads is None else reads
-        self.absent = absent
-        self._cells = cells
-        self.shape = (len(absent), cells.shape[1])
-        self.dtype = np.dtype(cells.dtype)
-
     kind: ClassVar[str] = "prepared view"
-    stored_fields: ClassVar[dict[str, Form]] = {
-        "name": Text(),
-        "absent": Flags("N"),
-        "cells": Object(StandardisedArray, Standardised),
-    }
 
-    def state_values(self) -> dict[str, Any]:
-        """Return what is stored: the samples of the view, whatever file they came from."""
-        return {"cells": self._cells}
+    name: str = stored(Text())
+    absent: np.ndarray = stored(Flags("N"))
+    cells: Standardised | StandardisedArray = stored(Object(StandardisedArray, Standardised))
+    reads: list[int] = field(default_factory=list)
+    """Columns of each reading since the view was prepared. Rows taken from it share the list, as do
+    threads: to append is one step."""
 
     @property
-    def stored(self) -> bool:
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of features."""
+        return len(self.absent), self.cells.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of the products."""
+        return self.cells.dtype
+
+    @property
+    def is_array(self) -> bool:
         """Whether the standardised cells are held as one array."""
-        return isinstance(self._cells, StandardisedArray)
+        return isinstance(self.cells, StandardisedArray)
 
     def _tiles(
         self,
@@ -80,8 +74,8 @@ class PreparedView:
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield tiles, exact ones in float64, and count their columns as read."""
         self.reads.append(self.shape[1] if columns is None else len(columns))
-        cells = self._cells.exact() if exact else self._cells
-        return cells.tiles(width or self._cells.width(self.shape[0]), weights, columns)
+        cells = self.cells.exact() if exact else self.cells
+        return cells.tiles(width or self.cells.width(self.shape[0]), weights, columns)
 
     def _check(self, array: Any, shape: tuple[int | None, ...], what: str) -> np.ndarray:
         array = np.asarray(array, dtype=np.float64)
@@ -158,7 +152,7 @@ class PreparedView:
                 f"have {self.shape[1]} and {other.shape[1]}."
             )
         root, sign, peak, used = self._roots(s)
-        width = self._cells.width(max(self.shape[0], other.shape[0]))
+        width = self.cells.width(max(self.shape[0], other.shape[0]))
         gram = np.zeros((other.shape[0], self.shape[0]))
         ours = self._tiles(width, root, used)
         theirs = other._tiles(width, root, used)
@@ -229,11 +223,11 @@ class PreparedView:
     def take_rows(self, rows: Any) -> PreparedView:
         """Return chosen samples with the same statistics; nothing wide is copied."""
         index = np.arange(self.shape[0])[np.asarray(rows)].reshape(-1)
-        return PreparedView(self.name, self._cells.take_rows(index), self.absent[index], self.reads)
+        return PreparedView(self.name, self.absent[index], self.cells.take_rows(index), self.reads)
 
     def __repr__(self) -> str:
         n, d = self.shape
-        how = "stored" if self.stored else "by blocks"
+        how = "stored" if self.is_array else "by blocks"
         return f"PreparedView({self.name!r}, {n:,} samples, {d:,} features, {self.dtype}, {how})"
 
 
@@ -265,7 +259,7 @@ def prepare_view(cells: Standardised) -> PreparedView:
     size = n * d * cells.dtype.itemsize
     limit = KEEP_LIMIT_BYTES if cells.source.in_memory else standardised.FLOAT64_LIMIT_BYTES
     if not isinstance(base, ArraySource) or cells.source.dtype == np.int8 or size > limit:
-        return PreparedView(cells.name, cells, cells.absent)
+        return PreparedView(cells.name, cells.absent, cells)
     array: np.ndarray | None = None
     for cols, tile in cells.tiles(cells.width(n)):
         if array is None:
@@ -273,4 +267,4 @@ def prepare_view(cells: Standardised) -> PreparedView:
         array[:, cols] = tile
     if array is None:
         array = np.empty((n, d), dtype=cells.dtype)
-    return PreparedView(cells.name, StandardisedArray(array), cells.absent)
+    return PreparedView(cells.name, cells.absent, StandardisedArray(array))

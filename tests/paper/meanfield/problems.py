@@ -23,7 +23,7 @@ def prepared(X):
     """A standardised array as a prepared view, or a list of them."""
     if isinstance(X, list):
         return [prepared(x) for x in X]
-    return PreparedView("view", StandardisedArray(X), np.zeros(len(X), dtype=bool))
+    return PreparedView("view", np.zeros(len(X), dtype=bool), StandardisedArray(X))
 
 
 def columns_of(X):
