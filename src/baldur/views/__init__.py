@@ -13,20 +13,7 @@ of samples and features. Out come a `MultiView`, whose rows can be selected with
 It may import `exceptions` and `core`; all later parts import it.
 """
 
-from typing import TYPE_CHECKING
-
-from baldur.core.optional import lazy_names
-
-if TYPE_CHECKING:
-    from baldur.views.container import MultiView
-    from baldur.views.view import View
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "container": "MultiView",
-        "view": "View",
-    },
-)
+from baldur.views.container import MultiView
+from baldur.views.view import View
 
 __all__ = ["MultiView", "View"]
