@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from baldur.core.state import read_state, write_state
 from baldur.exceptions import BaldurError
-from baldur.saving import SavedModel, limits
+from baldur.saving import SavedModel
 from baldur.saving.folder import describe
-from baldur.saving.folder_files import identity_of
+from baldur.saving.folder_files import STATE_BYTES, identity_of
 from baldur.saving.state_files import (
     checksum,
     pack_arrays,
@@ -34,7 +34,7 @@ from baldur.saving.state_files import (
 
 def read_tree(folder):
     """The state tree of a folder."""
-    state = read_json((folder / "state.json").read_bytes(), limits.STATE_BYTES)
+    state = read_json((folder / "state.json").read_bytes(), STATE_BYTES)
     return unpack_tree(state, unpack_arrays((folder / "arrays.safetensors").read_bytes()))
 
 

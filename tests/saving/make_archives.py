@@ -19,7 +19,7 @@ import baldur
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
 from baldur.paper import PaperClassifier
-from baldur.saving.limits import SCHEMA
+from baldur.saving.folder_files import SCHEMA
 
 ARCHIVES = Path(__file__).parent / "archives"
 LEFT_OUT = (".lock", "card.R", "score.py", "score.R", "score.js")

@@ -7,7 +7,7 @@ import pytest
 
 import baldur
 from baldur.saving.folder import read_manifest
-from baldur.saving.limits import SCHEMA
+from baldur.saving.folder_files import SCHEMA
 from saving.make_archives import ARCHIVES, answers, rows_from_json
 
 EXPECTED = json.loads((ARCHIVES / "expected.json").read_text())

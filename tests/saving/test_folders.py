@@ -15,9 +15,16 @@ import pytest
 import baldur
 from baldur.core import atomic_io
 from baldur.exceptions import InputError, OutputError
-from baldur.saving import limits
-from baldur.saving.folder_files import check_place, read_folder, write_folder
-from baldur.saving.limits import DATA_FILES, PRINTED
+from baldur.saving.folder_files import (
+    DATA_FILES,
+    MANIFEST_BYTES,
+    PRINTED,
+    PRINTED_BYTES,
+    STATE_BYTES,
+    check_place,
+    read_folder,
+    write_folder,
+)
 from faults import StoppedError, stopped_after
 
 MOST = 1 << 20
@@ -250,10 +257,10 @@ def test_a_folder_may_be_reached_through_a_link_of_the_user(tmp_path):
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        ("manifest.json", limits.MANIFEST_BYTES),
-        ("state.json", limits.STATE_BYTES),
+        ("manifest.json", MANIFEST_BYTES),
+        ("state.json", STATE_BYTES),
         ("arrays.safetensors", MOST),
-        ("card.json", limits.PRINTED_BYTES),
+        ("card.json", PRINTED_BYTES),
     ],
 )
 def test_files_that_are_too_large_are_refused_before_they_are_read(tmp_path, name, most):

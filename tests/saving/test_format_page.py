@@ -9,7 +9,7 @@ import pandas as pd
 from baldur.core.dataframe_state import dataframe_state
 from baldur.core.state import write_state
 from baldur.preparation import Preparation
-from baldur.saving import SavedModel, limits
+from baldur.saving import SavedModel, folder_files, state_files
 from baldur.saving.estimator_state import ESTIMATORS, attributes_of, settings_state
 from preparation.test_state import STEPS
 from preparation.test_state import cohort as steps_cohort
@@ -95,6 +95,6 @@ def test_every_key_of_the_manifest_is_on_the_page(tmp_path):
 
 
 def test_limits_are_those_of_the_code():
-    assert f"{limits.MANIFEST_BYTES >> 20} MB, {limits.STATE_BYTES >> 20} MB" in PAGE
-    assert f"{limits.NODES:,}, {limits.DEPTH}" in PAGE
-    assert f"{limits.ARRAYS:,}, {limits.DIMENSIONS}" in PAGE
+    assert f"{folder_files.MANIFEST_BYTES >> 20} MB, {folder_files.STATE_BYTES >> 20} MB" in PAGE
+    assert f"{state_files.NODES:,}, {state_files.DEPTH}" in PAGE
+    assert f"{state_files.ARRAYS:,}, {state_files.DIMENSIONS}" in PAGE

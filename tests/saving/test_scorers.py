@@ -11,8 +11,8 @@ import pytest
 from baldur.baselines import BASELINES
 from baldur.exceptions import InputError
 from baldur.model.likelihood import logistic_rates, probit_mixture
-from baldur.saving import limits
 from baldur.saving.card import make_card, scorer
+from baldur.saving.folder_files import PRINTED as PRINTED_FILES
 from baldur.saving.printed_model import printable, r_code
 from baldur.saving.score import predict
 from saving.models import MODELS, N, cohort, fitted, rows_for
@@ -179,7 +179,7 @@ def test_the_card_says_what_matters(tmp_path):
         not_for="Children",
         classes=["well", "<b>ill</b>"],
     )
-    assert {f.name for f in tmp_path.iterdir()} == set(limits.PRINTED)
+    assert {f.name for f in tmp_path.iterdir()} == set(PRINTED_FILES)
     text = (tmp_path / "card.md").read_text()
     assert str(card) == text
     for said in ("| auc | 0.81 | 0.7 to 0.9 |", "Children", "must not be used", "(intercept)",

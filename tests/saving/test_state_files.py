@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from baldur.exceptions import InputError
-from baldur.saving import limits
+from baldur.saving.folder_files import STATE_BYTES
 from baldur.saving.state_files import (
+    DEPTH,
     DTYPES,
     pack_arrays,
     pack_tree,
@@ -29,7 +30,7 @@ def to_files(tree):
 
 
 def from_files(state, arrays):
-    return unpack_tree(read_json(state, limits.STATE_BYTES), unpack_arrays(arrays))
+    return unpack_tree(read_json(state, STATE_BYTES), unpack_arrays(arrays))
 
 
 def same(one, two):
@@ -226,7 +227,7 @@ HOSTILE_JSON = {
     "closed": b"[" * 100_000 + b"]" * 100_000,
     "many values": b"[" + b"0," * 3_000_000 + b"0]",
     "many lists": b"[" + b"[],".join([b""] * 3_000_000) + b"[]]",
-    "long": b" " * (limits.STATE_BYTES + 1),
+    "long": b" " * (STATE_BYTES + 1),
     "cut": b'{"a": [1, 2',
 }
 
@@ -235,7 +236,7 @@ HOSTILE_JSON = {
 def test_hostile_json_is_refused_at_once(name):
     started = time.process_time()
     with pytest.raises(InputError) as caught:
-        unpack_tree(read_json(HOSTILE_JSON[name], limits.STATE_BYTES), {})
+        unpack_tree(read_json(HOSTILE_JSON[name], STATE_BYTES), {})
     assert len(str(caught.value)) < 300
     assert time.process_time() - started < 2
 
@@ -243,7 +244,7 @@ def test_hostile_json_is_refused_at_once(name):
 def test_trees_deeper_than_models_are_refused():
     for make in (lambda t: [t], lambda t: {"a": t}):
         tree = 0
-        for _ in range(limits.DEPTH + 1):
+        for _ in range(DEPTH + 1):
             tree = make(tree)
         with pytest.raises(InputError, match="nested"):
             unpack_tree(tree, {})

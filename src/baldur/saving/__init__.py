@@ -3,9 +3,9 @@
 ===================  ============================================================================
 `folder`             save and load, what a user calls; SavedModel, a fitted model with its classes
                      and what a study says about it
-`folder_files`       a folder is written completely or not at all, and read within `limits`
+`folder_files`       a folder is written completely or not at all, and read within limits
 `estimator_state`    which settings and attributes of an estimator are stored
-`state_files`        plain values as JSON, and named arrays
+`state_files`        plain values as JSON, and named arrays, both within limits
 `card`               the card of a model and the files it is written as
 `printed_model`      the numbers of a card, as JSON has them, as R code and as an ONNX graph
 ===================  ============================================================================

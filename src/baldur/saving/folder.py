@@ -47,10 +47,17 @@ from baldur.core.state import (
     write_state,
 )
 from baldur.exceptions import InputError, InputWarning
-from baldur.saving import limits
 from baldur.saving.estimator_state import estimator_state, kind_of, read_estimator
-from baldur.saving.folder_files import check_place, read_folder, write_folder
-from baldur.saving.limits import FORMAT, MANIFEST, SCHEMA, SCORERS
+from baldur.saving.folder_files import (
+    FORMAT,
+    MANIFEST,
+    SCHEMA,
+    SCORERS,
+    STATE_BYTES,
+    check_place,
+    read_folder,
+    write_folder,
+)
 from baldur.saving.state_files import (
     pack_arrays,
     pack_tree,
@@ -371,7 +378,7 @@ def _pack(model: SavedModel) -> tuple[bytes, bytes]:
 
 
 def _unpack(state: bytes, arrays: bytes) -> SavedModel:
-    tree = read_json(state, limits.STATE_BYTES)
+    tree = read_json(state, STATE_BYTES)
     model: SavedModel = read_state(unpack_tree(tree, unpack_arrays(arrays)), SavedModel)
     return model
 

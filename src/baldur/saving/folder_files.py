@@ -1,7 +1,7 @@
 """Write a model folder as a whole, and read one without following links and within limits.
 
 The content of a folder is a manifest and its other parts by name: "state", "arrays", and the files
-of the card.
+of the card. The size of each file is checked before it is read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,38 @@ from baldur.core.atomic_io import PART, atomic_file, folder_lock, make_folder, s
 from baldur.core.paths import open_plain
 from baldur.core.state import ByName, Choice, Form, Sizes, StateError, Text, read_fields
 from baldur.exceptions import InputError
-from baldur.saving import limits
-from baldur.saving.limits import DATA_FILES, FORMAT, MANIFEST, OWN_FILES, PRINTED, SCHEMA
 from baldur.saving.state_files import checksum, read_json, write_json
+
+FORMAT = "baldur model"
+
+SCHEMA = 4
+"""Version of the layout; raised when an older package could not read a newer folder."""
+
+MANIFEST = "manifest.json"
+
+DATA_FILES = (
+    ("state.json", "arrays.safetensors"),
+    ("state-2.json", "arrays-2.safetensors"),
+)
+"""State and arrays lie in one of two places, and the manifest says in which. A save over an older
+model fills the other place and then replaces the manifest, which is one step for the file system:
+a reader sees the old model or the new one, whatever happens in between."""
+
+SCORERS = ("score.py", "score.R", "score.js")
+
+PRINTED = ("card.json", "card.md", "card.R", *SCORERS)
+"""The files of a card, named here so that loading need not import what prints them."""
+
+OWN_FILES = (MANIFEST, *DATA_FILES[0], *DATA_FILES[1], *PRINTED, ".lock")
+
+MANIFEST_BYTES = 16 << 20
+"""Of ``manifest.json``: it has a line per view and per class, and the settings of a study."""
+
+STATE_BYTES = 64 << 20
+"""Of ``state.json``. Models have 5 kB to 2 MB there; long columns and names are arrays."""
+
+PRINTED_BYTES = 64 << 20
+"""Of one file of the card: 500,000 numbers of 20 digits, the most that is printed, are 10 MB."""
 
 _TRIES = 5
 """Attempts at a folder that is being replaced meanwhile; a save replaces it once."""
@@ -37,7 +66,7 @@ def read_folder(folder: Path, max_bytes: int) -> tuple[dict[str, Any], dict[str,
         reason = getattr(error, "strerror", None) or "it cannot be a path"
         raise InputError(f"{folder} is not a model folder ({reason}).") from None
     for attempt in range(_TRIES):
-        raw = _read_file(folder / MANIFEST, limits.MANIFEST_BYTES)
+        raw = _read_file(folder / MANIFEST, MANIFEST_BYTES)
         if raw is None:
             raise InputError(
                 f"{folder} is not a model folder: it has no {MANIFEST}. Make one with fit."
@@ -48,7 +77,7 @@ def read_folder(folder: Path, max_bytes: int) -> tuple[dict[str, Any], dict[str,
         except InputError:
             # Only a save that ended in between explains it.
             last = attempt == _TRIES - 1
-            if last or _read_file(folder / MANIFEST, limits.MANIFEST_BYTES) == raw:
+            if last or _read_file(folder / MANIFEST, MANIFEST_BYTES) == raw:
                 raise
     raise AssertionError("the last attempt returns or raises")
 
@@ -58,10 +87,10 @@ def _read_parts(folder: Path, manifest: dict[str, Any], max_bytes: int) -> dict[
     # A missing printed file does no harm; the page may be edited by hand.
     files = dict(zip(("state", "arrays"), manifest["data_files"], strict=True))
     files |= {name: name for name in PRINTED if name != "card.md"}
-    sizes = {"state": limits.STATE_BYTES, "arrays": max_bytes}
+    sizes = {"state": STATE_BYTES, "arrays": max_bytes}
     parts: dict[str, bytes] = {}
     for part, name in files.items():
-        content = _read_file(folder / name, sizes.get(part, limits.PRINTED_BYTES))
+        content = _read_file(folder / name, sizes.get(part, PRINTED_BYTES))
         if content is None and part in sizes:
             raise InputError(f"{folder}/{name} is missing; copy the model again.")
         if content is None:
@@ -112,7 +141,7 @@ def _read_manifest(folder: Path, raw: bytes) -> dict[str, Any]:
     """Return the manifest of a folder after checking its format, schema and checksum."""
     where = f"{folder}/{MANIFEST}"
     try:
-        manifest = read_json(raw, limits.MANIFEST_BYTES)
+        manifest = read_json(raw, MANIFEST_BYTES)
     except InputError as error:
         raise InputError(f"{where} cannot be read: {error}; copy it again.") from None
     foreign = InputError(f"{where} is not one that baldur wrote; copy it again.")
@@ -229,8 +258,8 @@ def _staged(folder: Path, contents: Mapping[str, bytes]) -> Iterator[None]:
 def _present_place(folder: Path) -> int:
     """Return which of the two places the manifest names; without a manifest, the second."""
     try:
-        raw = _read_file(folder / MANIFEST, limits.MANIFEST_BYTES)
-        manifest = {} if raw is None else read_json(raw, limits.MANIFEST_BYTES)
+        raw = _read_file(folder / MANIFEST, MANIFEST_BYTES)
+        manifest = {} if raw is None else read_json(raw, MANIFEST_BYTES)
     except InputError:
         return 1
     names = manifest.get("data_files") if type(manifest) is dict else None

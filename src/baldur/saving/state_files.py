@@ -13,6 +13,9 @@ have is an object whose first key begins with ``$``:
 
 A key of an ordinary object that begins with ``$`` gets a second one. Every array is referred to
 exactly once: there is no sharing, so that reading takes time in proportion to the files.
+
+Each limit is checked before anything of that size is made. A model is saved only within them, so
+that whatever was saved can be loaded.
 """
 
 from __future__ import annotations
@@ -31,7 +34,35 @@ from safetensors.numpy import save as save_tensors
 
 from baldur.core.escape import has_control
 from baldur.exceptions import InputError
-from baldur.saving import limits
+
+NODES = 2_000_000
+"""Values in one JSON file. Each takes some hundred bytes of memory once it is read."""
+
+DEPTH = 40
+"""Levels of nesting. Models have about 12."""
+
+INTEGER = 2**64
+"""Whole numbers are smaller than this: seeds have up to 64 bits."""
+
+ARRAYS = 50_000
+"""Arrays in one file, which take 3 s to read. A model of ten classes has some hundred."""
+
+HEADER_BYTES = 16 << 20
+"""Of the header of ``arrays.safetensors``: up to 150 bytes for each array."""
+
+ARRAY_NAME = 12
+"""Letters in the name of an array: they are called a0, a1 and so on."""
+
+DIMENSIONS = 6
+"""Axes of an array. Models have up to 4."""
+
+CELLS_OF_NOTHING = 10_000_000
+"""Length of an axis of an array without cells, whose length no byte in the file vouches for: the
+features of the widest view (genotypes of whole genomes after imputation)."""
+
+LARGEST_TEXT = 256 << 20
+"""Bytes of an array of text in NumPy's fixed width, where every entry takes the room of the
+longest. Above, it is read as an array of objects, which takes the room of its text."""
 
 DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 """Types of numbers an array may have."""
@@ -49,8 +80,8 @@ def read_json(content: bytes, most_bytes: int) -> Any:
     if len(content) > most_bytes:
         raise InputError(f"it has {len(content):,} bytes, and {most_bytes:,} are the most")
     # Every value but the first follows one of these; text may hold more of them, never fewer.
-    if sum(map(content.count, (b",", b"[", b"{"))) > limits.NODES:
-        raise InputError(f"it has more than {limits.NODES:,} values")
+    if sum(map(content.count, (b",", b"[", b"{"))) > NODES:
+        raise InputError(f"it has more than {NODES:,} values")
     try:
         return json.loads(
             content.decode("utf-8"),
@@ -106,9 +137,9 @@ def _pack(value: Any, where: str, depth: int, arrays: dict[str, np.ndarray]) -> 
         return _check_printable(value, where)
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": repr(value)}
-    if value is None or (isinstance(value, int) and abs(value) < limits.INTEGER):
+    if value is None or (isinstance(value, int) and abs(value) < INTEGER):
         return value
-    if depth >= limits.DEPTH:
+    if depth >= DEPTH:
         raise InputError(f"{where} cannot be saved: it is nested too deeply.")
     if isinstance(value, list):
         return [_pack(v, f"{where}[{i}]", depth + 1, arrays) for i, v in enumerate(value)]
@@ -126,7 +157,7 @@ def _pack(value: Any, where: str, depth: int, arrays: dict[str, np.ndarray]) -> 
 
 
 def _pack_array(array: np.ndarray, where: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    if array.ndim > limits.DIMENSIONS:
+    if array.ndim > DIMENSIONS:
         raise InputError(f"{where} cannot be saved: it is an array of {array.ndim} axes.")
     texts = array.ravel().tolist() if array.dtype.kind in "UO" else None
     if texts is not None and all(type(text) is str for text in texts):
@@ -174,11 +205,11 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
     size = int.from_bytes(content[:8], "little")
     if len(content) < 8 or size > len(content) - 8:
         raise InputError("it is cut short, or not an array file")
-    header = read_json(content[8 : 8 + size], limits.HEADER_BYTES)
+    header = read_json(content[8 : 8 + size], HEADER_BYTES)
     if type(header) is not dict:
         raise InputError("its header is not a table")
-    if len(header) > limits.ARRAYS:
-        raise InputError(f"it has more than {limits.ARRAYS:,} arrays")
+    if len(header) > ARRAYS:
+        raise InputError(f"it has more than {ARRAYS:,} arrays")
     try:
         # It refuses sizes that do not agree with the shapes, overlaps, gaps and unknown types.
         arrays = load_tensors(content)
@@ -195,11 +226,11 @@ def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
 
 def _check_array(name: str, array: np.ndarray) -> None:
     """Refuse an array that no model has."""
-    if len(name) > limits.ARRAY_NAME or not name.isascii() or not name.isalnum():
+    if len(name) > ARRAY_NAME or not name.isascii() or not name.isalnum():
         raise InputError(f"an array has the name {name[:40]!a}")
-    if array.ndim > limits.DIMENSIONS or array.dtype.str.lstrip("<>|=") not in DTYPES:
+    if array.ndim > DIMENSIONS or array.dtype.str.lstrip("<>|=") not in DTYPES:
         raise InputError(f"the array {name!r} has more axes than any of a model, or another type")
-    if not array.size and max(array.shape) > limits.CELLS_OF_NOTHING:
+    if not array.size and max(array.shape) > CELLS_OF_NOTHING:
         raise InputError(
             f"the array {name!r} is empty, but one of its sides has length {max(array.shape):,}"
         )
@@ -220,12 +251,12 @@ def unpack_tree(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 def _unpack(node: Any, depth: int, unused: dict[str, np.ndarray]) -> Any:
     if type(node) is str and has_control(node):
         raise InputError(f"text with control characters, {node[:40]!a}")
-    if type(node) is int and abs(node) >= limits.INTEGER:
+    if type(node) is int and abs(node) >= INTEGER:
         raise InputError("a whole number above 64 bits")
     if type(node) not in (list, dict):
         return node
-    if depth >= limits.DEPTH:
-        raise InputError(f"it is nested more than {limits.DEPTH} levels deep")
+    if depth >= DEPTH:
+        raise InputError(f"it is nested more than {DEPTH} levels deep")
     if type(node) is list:
         return [_unpack(entry, depth + 1, unused) for entry in node]
     if _is_special(next(iter(node), "")):
@@ -266,10 +297,10 @@ def _unpack_texts(data: np.ndarray, ends: np.ndarray, shape: Any, dtype: Any) ->
     """Return an array of text from its letters and where each text ends."""
     if data.dtype != np.uint8 or ends.dtype != np.int64 or data.ndim != 1 or ends.ndim != 1:
         raise InputError("an array of text without its letters or its ends")
-    if type(shape) is not list or len(shape) > limits.DIMENSIONS or dtype not in ("U", "O"):
+    if type(shape) is not list or len(shape) > DIMENSIONS or dtype not in ("U", "O"):
         raise InputError("an array of text without a shape or a type")
     # An axis is at most as long as there are texts, or as an array without cells may be.
-    most = max(len(ends), limits.CELLS_OF_NOTHING)
+    most = max(len(ends), CELLS_OF_NOTHING)
     if not all(type(n) is int and 0 <= n <= most for n in shape):
         raise InputError("an array of text with an impossible shape")
     edges = np.concatenate([np.zeros(1, np.int64), ends])
@@ -284,6 +315,6 @@ def _unpack_texts(data: np.ndarray, ends: np.ndarray, shape: Any, dtype: Any) ->
     if has_control("".join(texts)):
         raise InputError("an array of text with control characters")
     longest = max(map(len, texts), default=0)
-    if dtype == "U" and 4 * longest * len(texts) <= limits.LARGEST_TEXT:
+    if dtype == "U" and 4 * longest * len(texts) <= LARGEST_TEXT:
         return np.array(texts, dtype=f"<U{max(longest, 1)}").reshape(shape)
     return np.array(texts, dtype=object).reshape(shape)

@@ -50,9 +50,6 @@ def as_multiview(
 
 def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
     """Return `X` as a MultiView; matrices get scikit-learn's own checks first."""
-    # Slow to import, and not needed for the figures and the page of a finished study.
-    from sklearn.utils.validation import validate_data
-
     name = type(estimator).__name__
     rows_of_numbers = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 1
     matrix = rows_of_numbers or issparse(X)  # one sparse format is a dictionary as well
