@@ -49,9 +49,9 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
     """
     words = [str(k) for k in known]
     lower = {w.lower()[:_COMPARED]: w for w in words[:_MOST_COMPARED]}
-    found = get_close_matches(str(word).lower()[:_COMPARED], list(lower), 1)
-    if found:
-        return f"did you mean {lower[found[0]]!r}?"
+    near = get_close_matches(str(word).lower()[:_COMPARED], list(lower), 1)
+    if near:
+        return f"did you mean {lower[near[0]]!r}?"
     return f"choose one of {', '.join(words[:20])}{', ...' if len(words) > 20 else ''}"
 
 
@@ -112,7 +112,7 @@ def schema_of(what: Any) -> dict[str, Any]:
 def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> tuple[str, str, str]:
     """Return key, problem and remedy of a validation; a misspelt key comes before all else."""
     errors = error.errors(include_url=False)
-    first = min(errors, key=lambda one: one["type"] != "extra_forbidden")
+    first = min(errors, key=lambda entry: entry["type"] != "extra_forbidden")
     at = first["loc"]
     # Where several types are allowed, the error inside the one that was written says most.
     inside = [e for e in errors if len(e["loc"]) > len(at) and e["loc"][:-2] == at[:-1]]
@@ -180,9 +180,9 @@ class _Place:
 
     def _branch(self, node: dict[str, Any], tag: Any) -> dict[str, Any] | None:
         """Return the section of a union whose `kind` is a tag."""
-        for one in map(self._resolved, node["anyOf"]):
-            if one.get("properties", {}).get("kind", {}).get("const") == tag:
-                return one
+        for branch in map(self._resolved, node["anyOf"]):
+            if branch.get("properties", {}).get("kind", {}).get("const") == tag:
+                return branch
         return None
 
     def _resolved(self, node: dict[str, Any]) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def _expected(node: dict[str, Any], definitions: dict[str, Any]) -> str:
     if "$ref" in node:
         return _expected(definitions[node["$ref"].rpartition("/")[2]], definitions)
     if "anyOf" in node:
-        return " or ".join(dict.fromkeys(_expected(one, definitions) for one in node["anyOf"]))
+        return " or ".join(dict.fromkeys(_expected(part, definitions) for part in node["anyOf"]))
     kind = node.get("type")
     if kind == "array":
         items = node.get("items", {})

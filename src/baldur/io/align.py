@@ -233,12 +233,12 @@ def _id_key(match: Any) -> Callable[[Any], str]:
     if match == "simplified":
         return simplify_id
     if callable(match):
-        return lambda one: str(match(one))
+        return lambda sample_id: str(match(sample_id))
     raise InputError(f"match must be 'exact', 'simplified' or a function, but got {match!r}.")
 
 
 def _keys(ids: Any, key: Callable[[Any], str], where: Any) -> pd.Index:
-    keys = pd.Index([key(one) for one in np.asarray(ids).tolist()], dtype=object)
+    keys = pd.Index([key(sample_id) for sample_id in np.asarray(ids).tolist()], dtype=object)
     if keys.has_duplicates:
         at = np.flatnonzero(keys == keys[keys.duplicated()][0])[:2]
         pair = [str(np.asarray(ids)[i]) for i in at]
@@ -292,7 +292,7 @@ def simplify_id(sample_id: object) -> str:
     Examples
     --------
     >>> from baldur.io.align import simplify_id
-    >>> [simplify_id(one) for one in ("sub-01", "SUB_001", "01", 1, "NA19916")]
+    >>> [simplify_id(text) for text in ("sub-01", "SUB_001", "01", 1, "NA19916")]
     ['1', '1', '1', '1', 'na19916']
     """
     text = str(sample_id).strip().casefold()
@@ -309,11 +309,11 @@ def near_misses(ids: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for view, listed in ids.items():
-        for one in listed:
-            groups[simplify_id(one)][str(one)].append(view)
+        for sample_id in listed:
+            groups[simplify_id(sample_id)][str(sample_id)].append(view)
     rows = []
     for written in groups.values():
-        for (one, views), (other, other_views) in itertools.combinations(written.items(), 2):
+        for (first, views), (second, other_views) in itertools.combinations(written.items(), 2):
             if len(ids) == 1 or not set(views) == set(other_views) == set(ids):
-                rows.append((views[0], one, other_views[0], other))
+                rows.append((views[0], first, other_views[0], second))
     return pd.DataFrame(rows, columns=["view", "id", "other_view", "other_id"])

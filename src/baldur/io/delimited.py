@@ -94,7 +94,7 @@ class _TextTable:
     apostrophes: bool = False
 
     def __post_init__(self) -> None:
-        numbers = [number for one in self.missing if (number := _number(one)) is not None]
+        numbers = [number for cell in self.missing if (number := _number(cell)) is not None]
         self.missing_numbers = np.array(numbers)
         self.missing_texts = {*self.missing, *(f"{number:g}" for number in numbers)}
 

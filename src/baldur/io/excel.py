@@ -102,9 +102,9 @@ def _count_tags(
         while piece := stream.read(_CHUNK):
             limits.check_time()
             if not end:
-                found = _ENCODING.match(piece.lstrip(b"\xef\xbb\xbf"))
-                if found and found[1].lower() not in (b"utf-8", b"us-ascii"):
-                    raise _odd(path, entry, f"is written in {found[1].decode()}, not in UTF-8")
+                encoding = _ENCODING.match(piece.lstrip(b"\xef\xbb\xbf"))
+                if encoding and encoding[1].lower() not in (b"utf-8", b"us-ascii"):
+                    raise _odd(path, entry, f"is written in {encoding[1].decode()}, not in UTF-8")
             # In UTF-16 every second byte would hide the words searched for.
             if b"\0" in piece or piece[:2] in (b"\xff\xfe", b"\xfe\xff"):
                 raise _odd(path, entry, "is not written in UTF-8")

@@ -208,7 +208,7 @@ def _read_cells(node: Any, most: int) -> int:
     for start in range(0, node.shape[0], step):
         piece = node[start : start + step]
         if text and node.ndim == 1:
-            held += sum(len(one) + 50 for one in piece if isinstance(one, (bytes, str)))
+            held += sum(len(cell) + 50 for cell in piece if isinstance(cell, (bytes, str)))
             if held > most:
                 raise MemoryError
     return held

@@ -212,7 +212,7 @@ def read_index(path: Path, table: Any, max_bytes: int) -> np.ndarray:
     node = member(path, table, _text(key))
     if not is_dataset(node):
         raise InputError(f"{path}: {table.name} has no list of names as its index.")
-    return np.array([str(one) for one in _cells(path, node, max_bytes)], dtype=object)
+    return np.array([str(name) for name in _cells(path, node, max_bytes)], dtype=object)
 
 
 def read_frame(path: Path, table: Any, max_bytes: int) -> pd.DataFrame:
@@ -305,7 +305,7 @@ def _cells(path: Path, node: Any, max_bytes: int) -> np.ndarray:
     texts: list[str] = []
     size = 0
     for start in range(0, node.shape[0], _TEXTS):
-        piece = [_text(one) for one in node[start : start + _TEXTS]]
+        piece = [_text(cell) for cell in node[start : start + _TEXTS]]
         # How long texts are is known only when they are read.
         size += sum(map(len, piece))
         check_size(path, size + _memory(node), max_bytes, _ADVICE)

@@ -215,7 +215,7 @@ def _view_names(path: Path, keys: list[str], name: str | None) -> dict[str, str]
 def _layers(path: Path, layers: Any, keys: list[str]) -> dict[str, str | None]:
     if layers is None or isinstance(layers, str):
         return dict.fromkeys(keys, layers)
-    unknown = [one for one in layers if one not in keys]
+    unknown = [key for key in layers if key not in keys]
     if unknown:
         raise InputError(f"{path}: layers names the modality {some(unknown)}; there are {keys}.")
     return {key: layers.get(key) for key in keys}

@@ -144,7 +144,7 @@ def read_nifti(
     ids = read_ids(sample_ids, len(listed), "read_nifti")
     if ids is None:
         ids = _ids_from_names(listed, id_pattern)
-    first = next(one for one in (mask, atlas, listed[0]) if one is not None)
+    first = next(image for image in (mask, atlas, listed[0]) if image is not None)
     grid = image_grid(open_image(first, max_bytes))
     if voxel_size is not None:
         if resample is None:
@@ -225,7 +225,7 @@ def _list_images(images: Any) -> list[Any]:
 
 def _ids_from_names(images: list[Any], id_pattern: str | None) -> np.ndarray | None:
     """Return sample ids taken from file names."""
-    if not all(isinstance(one, Path) for one in images):
+    if not all(isinstance(image, Path) for image in images):
         if id_pattern is not None:
             raise InputError("id_pattern= looks at file names, but some images have none.")
         return None

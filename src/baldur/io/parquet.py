@@ -176,7 +176,8 @@ def _texts(column: Any) -> np.ndarray:
 def _take(values: Iterable[Any], codes: np.ndarray) -> np.ndarray:
     """Return a text for every code; bytes are read as UTF-8, once each."""
     texts = [
-        one.decode("utf-8", errors="replace") if isinstance(one, bytes) else one for one in values
+        value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
+        for value in values
     ]
     # The last is for missing cells, whose code is -1.
     return np.array([*texts, np.nan], dtype=object)[codes]
@@ -185,5 +186,5 @@ def _take(values: Iterable[Any], codes: np.ndarray) -> np.ndarray:
 def _pandas_index(schema: Any, names: list[str]) -> str | None:
     """Return the column in which pandas keeps a named index, if there is one."""
     described = (schema.pandas_metadata or {}).get("index_columns", [])
-    columns = [one for one in described if isinstance(one, str) and one in names]
+    columns = [name for name in described if isinstance(name, str) and name in names]
     return columns[0] if len(columns) == 1 else None

@@ -204,14 +204,14 @@ def _wanted(
 ) -> np.ndarray:
     kept = np.ones(len(names), dtype=bool)
     if chromosomes is not None:
-        listed = [str(one) for one in np.atleast_1d(np.asarray(chromosomes)).tolist()]
+        listed = [str(name) for name in np.atleast_1d(np.asarray(chromosomes)).tolist()]
         there = info["chromosome"].cat.categories.astype(str).tolist()
-        unknown = [one for one in listed if one not in there]
+        unknown = [name for name in listed if name not in there]
         if unknown:
             raise InputError(f"{path}: no variant is on {some(unknown)}; there are {there}.")
         kept &= info["chromosome"].astype(str).isin(listed).to_numpy()
     if variants is not None:
-        listed = [variants] if isinstance(variants, str) else [str(one) for one in variants]
+        listed = [variants] if isinstance(variants, str) else [str(name) for name in variants]
         unknown = sorted(set(listed) - set(names[np.isin(names, listed)].tolist()))
         if unknown:
             raise InputError(f"{path}: there is no variant {some(unknown)}.")
@@ -228,10 +228,10 @@ def _filter(
         return X, {}
     judged = X
     if filter_ids is not None:
-        wanted = [str(one) for one in filter_ids]
+        wanted = [str(sample_id) for sample_id in filter_ids]
         at = pd.Index(X.sample_ids.astype(str)).get_indexer(pd.Index(wanted))
         if (at < 0).any():
-            unknown = [one for one, row in zip(wanted, at, strict=True) if row < 0]
+            unknown = [person for person, row in zip(wanted, at, strict=True) if row < 0]
             raise InputError(f"filter_ids: {some(unknown)} are not among the people of the file.")
         judged = X[at]
     step = VariantFilter(name, min_maf=min_maf, max_missing=max_missing, drop_monomorphic=drop)

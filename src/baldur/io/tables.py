@@ -247,7 +247,7 @@ def _names(value: Any, option: str) -> list[str] | None:
         return None
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray, pd.Index)):
         raise InputError(f"{option} must be a list of names, but got {value!r}.")
-    return [str(one) for one in value]
+    return [str(name) for name in value]
 
 
 def _split_ids(
@@ -267,7 +267,7 @@ def _choose(path: Path, frame: pd.DataFrame, wanted: dict[str, list[str] | None]
     """Return the columns asked for, after looking for all names."""
     names = set(frame.columns)
     for option, listed in wanted.items():
-        unknown = [one for one in listed or [] if one not in names]
+        unknown = [name for name in listed or [] if name not in names]
         # Parquet leaves excluded columns unread.
         if unknown and not (option == "exclude" and file_ending(path) == ".parquet"):
             raise InputError(

@@ -253,7 +253,7 @@ def read_view(
     """
     section = view_section(spec)
     kind, file = section.kind, section.file
-    base, allowed = Path(base_dir), [Path(one).resolve() for one in (base_dir, *roots)]
+    base, allowed = Path(base_dir), [Path(root).resolve() for root in (base_dir, *roots)]
     options = section.options(learned=False)
     if kind == "table" and needed is not None:
         options["needed"] = needed
@@ -264,7 +264,7 @@ def read_view(
         paths = _pattern(file, base, allowed)
     else:
         listed = file if isinstance(file, list) else [file]
-        paths = [_inside(one, base, allowed) for one in listed]
+        paths = [_inside(part, base, allowed) for part in listed]
     if kind == "plink":
         # Three files are read, and each may be a link of its own.
         for part in plink_files(paths[0]):
@@ -326,10 +326,11 @@ def _expanded(folder: Path, parts: tuple[str, ...]) -> list[Path]:
     Each folder is looked into once for each part, however many links lead to it: with links in a
     circle there is no end to the paths.
     """
-    here = {folder.resolve(): folder}
+    folders = [folder]
     for part in parts[:-1]:
-        below = [one for each in here.values() for one in sorted(each.glob(part)) if one.is_dir()]
-        here = {}
-        for one in below:
-            here.setdefault(one.resolve(), one)
-    return sorted({one for each in here.values() for one in each.glob(parts[-1]) if one.is_file()})
+        below: dict[Path, Path] = {}
+        for path in (path for parent in folders for path in sorted(parent.glob(part))):
+            if path.is_dir():
+                below.setdefault(path.resolve(), path)
+        folders = list(below.values())
+    return sorted({file for parent in folders for file in parent.glob(parts[-1]) if file.is_file()})

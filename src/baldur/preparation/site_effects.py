@@ -89,11 +89,11 @@ def learn_block(
     alone = _two_values(cells)
     held = _held(cells, member)
     cells = np.where(cells == held, np.nan, cells)
-    for one in member.T:
-        at = np.flatnonzero(one)
-        part = cells[at]
+    for in_site in member.T:
+        rows = np.flatnonzero(in_site)
+        part = cells[rows]
         part[:, (~np.isnan(part)).sum(axis=0) < fewest] = np.nan
-        cells[at] = part if clip is None else _pulled_in(part, clip)
+        cells[rows] = part if clip is None else _pulled_in(part, clip)
     known = ~np.isnan(cells)
     # Least squares on centred cells keeps its digits when a column sits far from 0.
     centre = np.where(known, cells, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)

@@ -452,9 +452,9 @@ def _compare_alleles(
     return flip, unclear, other
 
 
-def _fits(one: str, two: str) -> bool:
+def _fits(first: str, second: str) -> bool:
     """Return whether two alleles may be the same; an allele that nobody has is unnamed."""
-    return one == two or one in _UNNAMED_ALLELES or two in _UNNAMED_ALLELES
+    return first == second or first in _UNNAMED_ALLELES or second in _UNNAMED_ALLELES
 
 
 def _strand(allele: str) -> str:

@@ -77,9 +77,7 @@ def setting_state(value: Any, name: str) -> Any:
     if isinstance(value, tuple):
         return {"kind": "tuple", "items": [setting_state(entry, name) for entry in value]}
     if isinstance(value, Mapping):
-        entries = [
-            [setting_state(key, name), setting_state(one, name)] for key, one in value.items()
-        ]
+        entries = [[setting_state(part, name) for part in pair] for pair in value.items()]
         return {"kind": "mapping", "entries": entries}
     if isinstance(value, slice):
         ends = [setting_state(end, name) for end in (value.start, value.stop, value.step)]

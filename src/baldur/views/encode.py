@@ -145,7 +145,7 @@ def encode_frame(
         known = ~np.isnan(numbers)[:, None]
         matrix[:, part] = np.where(known, numbers[:, None] == np.arange(len(levels)), np.nan)
         level[part] = levels
-        names[part] = [f"{columns[at]}={one}" for one in levels]
+        names[part] = [f"{columns[at]}={level_name}" for level_name in levels]
     text = feature_names(names, origin, max_bytes)
     if twice := repeated(text):
         raise InputError(

@@ -26,9 +26,9 @@ def some(items: Sequence[Any], limit: int = 5) -> str:
     return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown
 
 
-def counted(n: int, one: str, many: str | None = None) -> str:
-    """Return "1 sample" or "3 samples" for a message; `many` is `one` with an s by default."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
+def counted(n: int, singular: str, plural: str | None = None) -> str:
+    """Return "1 sample" or "3 samples" for a message; the plural has an s by default."""
+    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
 def rename_hint(given: Iterable[Any] | None, expected: Iterable[Any] | None) -> str:
@@ -166,8 +166,8 @@ def check_samples(samples: Any, sample_ids: np.ndarray) -> pd.DataFrame | None:
     names = [str(name) for name in samples.columns]
     if twice := repeated(names):
         raise InputError(f"samples: the columns {some(twice)} occur more than once. Rename them.")
-    ids, numbered = [str(one) for one in sample_ids], [str(i) for i in range(n)]
-    index = [str(one) for one in samples.index]
+    ids, numbered = [str(name) for name in sample_ids], [str(i) for i in range(n)]
+    index = [str(name) for name in samples.index]
     if numbered not in (ids, index) and index != ids and sorted(index) == sorted(ids):
         raise InputError(
             "samples: its index has the sample ids in another order than the views. Reorder "
@@ -289,7 +289,7 @@ def _refuse_bytes(y: Any) -> None:
     cells = y if isinstance(y, (list, tuple)) else getattr(y, "values", y)
     kind = getattr(getattr(cells, "dtype", None), "kind", "")
     listed = kind == "O" or isinstance(cells, (list, tuple))
-    if kind == "S" or (listed and any(isinstance(one, bytes) for one in cells)):
+    if kind == "S" or (listed and any(isinstance(label, bytes) for label in cells)):
         raise InputError(
             "y: labels must be text or numbers, but they are bytes. Decode them, for example with "
             "np.char.decode(y)."
