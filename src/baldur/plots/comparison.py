@@ -278,7 +278,7 @@ class AddedValueDisplay(Display):
         ):
             style.reference_line(ax, value)
             style.name_rows(ax, self.table["views"].tolist(), 0.34)
-            ax.set_xlabel(f"{name}\nbetter →", fontsize=style.size - 0.5)
+            ax.set_xlabel(metric_axis(self.metric, name), fontsize=style.size - 0.5)
             style.fit_ticks(ax, 0.6 if style.narrow else 0.3)
         if not style.narrow:
             axes[1].tick_params(axis="y", labelleft=False)

@@ -147,10 +147,9 @@ class CorrelationDisplay(Display):
         # The correlation of a feature with itself is not informative.
         np.fill_diagonal(cells, np.nan)
         main.set_facecolor("#d0d0d0")
-        style.draw_cells(main, cells, "Correlation", limit=1.0)
         style.name_features(main, features, 0.36)
         self._mark_rows(main, numbered=numbered)
-        main.set_ylim(len(features) - 0.5, -0.5)
+        style.draw_cells(main, cells, "Correlation", limit=1.0)
         if numbered:
             style.name_columns(main, [str(i + 1) for i in range(len(features))], 0.42)
         else:

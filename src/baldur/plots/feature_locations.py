@@ -350,8 +350,10 @@ class ManhattanDisplay(Display):
         self.value, self.view, self.total = value, view, len(table)
         self.bounds: list[tuple[str, float, float]] = []
         if len(table):
+            chromosome, position = table.get("chromosome", ""), table.get("position", table.index)
+            table = table.assign(chromosome=chromosome, position=position)
             table["place"], self.bounds = _places(table)
-            table = table.iloc[_thinned(table)]
+            table = _thinned(table)
         super().__init__(table.reindex(columns=list(self.columns)))
 
     @classmethod
@@ -508,42 +510,28 @@ def _rank(name: str) -> tuple[int, int, str]:
     return 1 if bare in letters else 2, letters.get(bare, 0), bare
 
 
-def _places(table: pd.DataFrame) -> tuple[np.ndarray, list[tuple[str, float, float]]]:
+def _places(table: pd.DataFrame) -> tuple[pd.Series, list[tuple[str, float, float]]]:
     """Return the place of each variant, and name, start and end of each chromosome."""
-    if "chromosome" not in table:
-        table["chromosome"] = ""
-    if "position" not in table:
-        table["position"] = np.arange(len(table))
-    position = pd.to_numeric(table["position"], errors="coerce").to_numpy(dtype=float)
-    rows = table.groupby(table["chromosome"].astype(str)).indices
-    offsets = {}
-    for name, at in rows.items():
-        # Without positions the order of the rows is used.
-        known = np.isfinite(position[at]).all()
-        inside = position[at] if known else np.arange(len(at), dtype=float)
-        offsets[name] = inside - inside.min()
-    gap = 0.01 * sum(float(inside.max()) for inside in offsets.values()) if len(rows) > 1 else 0.0
-    place, start = np.zeros(len(table)), 0.0
-    bounds: list[tuple[str, float, float]] = []
-    for name in sorted(map(str, rows), key=_rank):
-        length = float(offsets[name].max())
-        place[rows[name]] = start + offsets[name]
-        bounds.append((name, start, start + length))
-        start += length + gap
-    return place, bounds
+    chromosome = table["chromosome"].astype(str)
+    position = pd.to_numeric(table["position"], errors="coerce").astype(float)
+    # Without positions the order of the rows is used.
+    known = np.isfinite(position).groupby(chromosome).transform("all")
+    inside = position.where(known, position.groupby(chromosome).cumcount().astype(float))
+    inside -= inside.groupby(chromosome).transform("min")
+    lengths = inside.groupby(chromosome).max()
+    lengths = lengths[sorted(lengths.index, key=_rank)]
+    gap = 0.01 * lengths.sum() if len(lengths) > 1 else 0.0
+    starts = (lengths + gap).shift(fill_value=0.0).cumsum()
+    bounds = zip(lengths.index, starts.tolist(), (starts + lengths).tolist(), strict=True)
+    return chromosome.map(starts) + inside, list(bounds)
 
 
-def _thinned(table: pd.DataFrame) -> np.ndarray:
+def _thinned(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows to draw: selected variants, and the highest one in each cell."""
-    place, value = (table[c].to_numpy(dtype=float) for c in ("place", "value"))
-    known = np.isfinite(value)
-    span, top = max(float(np.ptp(place)), 1e-12), float(np.max(value[known], initial=0.0))
+    place, value = table["place"].astype(float), table["value"].astype(float)
+    value = value[np.isfinite(value)]
+    span, top = max(float(np.ptp(place)), 1e-12), max(0.0, float(value.max()))
     across = ((place - place.min()) / span * (_ACROSS - 1)).astype(np.int64)
-    up = (np.nan_to_num(value) / (top or 1.0) * (_UP - 1)).astype(np.int64)
-    cell = across * _UP + up
-    order = np.argsort(-np.nan_to_num(value), kind="stable")
-    _, first = np.unique(cell[order], return_index=True)
-    chosen = np.zeros(len(table), dtype=bool)
-    chosen[order[first]] = True
-    chosen &= known
-    return np.flatnonzero(chosen | table["selected"].to_numpy(dtype=bool))
+    up = (value / (top or 1.0) * (_UP - 1)).astype(np.int64)
+    highest = value.groupby([across[value.index], up]).idxmax()
+    return table[table.index.isin(highest) | table["selected"].astype(bool)]

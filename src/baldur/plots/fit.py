@@ -419,27 +419,15 @@ class HistoryDisplay(Display):
 
 def _table(history: Any, view_names: Sequence[str] | None) -> pd.DataFrame:
     """Return a row for each record of a history."""
-    rows = []
-    steps: dict[str, int] = {}
-    for record in pd.DataFrame(history).to_dict("records"):
-        event = str(record.get("event", "sweep"))
-        # An ensemble names its members in the event, a mean-field fit names its start.
-        stacked = "change" in record and not np.isnan(_number(record.get("change")))
-        run = str(record.get("start", event if stacked else "fit"))
-        steps[run] = steps.get(run, 0) + 1
-        active = record.get("active_features", record.get("features"))
-        row: dict[str, Any] = {
-            "run": run, "step": steps[run], "event": event,
-            "bound": _number(record.get("bound")), "change": _number(record.get("change")),
-            "active_features": np.nan,
-        }  # fmt: skip
-        if isinstance(active, (list, tuple, np.ndarray)):
-            row["active_features"] = float(np.sum(active))
-            names = view_names or [str(m) for m in range(len(active))]
-            row.update({f"active_{v}": float(n) for v, n in zip(names, active, strict=False)})
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
+    records = pd.DataFrame(history).rename(columns={"features": "active_features"})
+    table = records.reindex(columns=["event", "bound", "change"])
+    table = table.astype({"bound": float, "change": float}).fillna({"event": "sweep"})
+    # An ensemble names its members in the event, a mean-field fit names its start.
+    run = records.get("start", table["event"].where(table["change"].notna(), "fit"))
+    table.insert(0, "run", run.astype(str))
+    table.insert(1, "step", table.groupby("run").cumcount() + 1)
+    counts = records.reindex(columns=["active_features"])["active_features"].dropna()
+    active = pd.DataFrame(counts.tolist(), counts.index, dtype=float)
+    table["active_features"] = active.sum(axis=1)
+    names = view_names or list(map(str, active))
+    return table.join(active.set_axis([f"active_{v}" for v in names], axis=1))

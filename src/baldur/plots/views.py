@@ -392,9 +392,8 @@ class LoadingsDisplay(Display):
         self, ax: Any, wide: pd.DataFrame, style: Style, called: str, *, share: bool = False
     ) -> None:
         values, limit = wide.to_numpy(dtype=float), 1.0 if share else None
-        style.draw_cells(ax, values, called, limit=limit, written=number, signed=not share)
         style.name_rows(ax, list(wide.index), 0.3)
-        ax.set_ylim(len(wide) - 0.5, -0.5)
+        style.draw_cells(ax, values, called, limit=limit, written=number, signed=not share)
         style.name_columns(ax, list(map(str, wide.columns)), 0.5)
 
 

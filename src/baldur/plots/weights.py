@@ -293,9 +293,8 @@ class FoldHeatmapDisplay(Display):
         main = self._axes(style, row_height(len(wide), 1.2))[0]
         keys = set(zip(self.table["view"], self.table["feature"], self.table["fold"], strict=True))
         inside = np.array([[(v, f, fold) in keys for fold in self.folds] for v, f in wide.index])
-        style.draw_cells(main, wide.to_numpy(dtype=float), "Weight per s.d.", inside=inside)
         style.name_features(main, list(wide.index), 0.4)
-        main.set_ylim(len(wide) - 0.5, -0.5)
+        style.draw_cells(main, wide.to_numpy(dtype=float), "Weight per s.d.", inside=inside)
         style.name_columns(main, self.folds, 0.4)
         more = len(self.features) - len(wide)
         main.set_xlabel(f"Fold ({more:,} more features not drawn)" if more > 0 else "Fold")
