@@ -174,6 +174,16 @@ def test_curves_of_two_classes_need_one_column(result, display):
     assert_frame_equal(found.areas, want.areas)
 
 
+@pytest.mark.parametrize("classes", [None, ["a", "b", "c"]])
+def test_curves_of_several_classes_are_those_of_the_first_model(classes):
+    one = pd.DataFrame(np.eye(3)[[0, 1, 2, 1] * 5], columns=["p_a", "p_b", "p_c"])
+    one["label"] = ["a", "b", "c", "a"] * 5
+    both = pd.concat([one.assign(model=name, sample=one.index) for name in ("first", "other")])
+    found = RocDisplay.from_predictions(both, classes=classes, resamples=RESAMPLES)
+    assert set(found.table["model"]) == {"first"}
+    assert list(found.table["class"].unique()) == ["a", "b", "c"]
+
+
 def test_precision_ends_at_the_prevalence(result):
     display = PrecisionRecallDisplay.from_result(result, ["ridge"], resamples=RESAMPLES)
     last = display.table[display.table["sensitivity"] == 1.0].iloc[0]

@@ -11,8 +11,8 @@ import pandas as pd
 from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
 from baldur.evaluation.clinical.decision import TREAT_ALL, TREAT_NONE
-from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.results import Results
 from baldur.plots.display import Display, results_of
 from baldur.plots.style import Line, Style, band_text, chosen_models, table_lines
 from baldur.plots.text import number, plain
@@ -288,25 +288,9 @@ class RankingDisplay(Display):
             Number of bootstrap samples for the bands.
         """
         rows = chosen_models(predictions, models, cls.called, classes)
-        return cls._of_models(lambda: Resampled(rows, classes), rows, resamples)
-
-    @classmethod
-    def _of_models(
-        cls, sample: Callable[[], Resampled], rows: pd.DataFrame, resamples: int
-    ) -> Self:
-        """Compute the curves of the models of some rows of the predictions."""
-        if not len(rows):
-            return cls(pd.DataFrame())
-        first, *others = dict.fromkeys(rows["model"].astype(str))
-        with one_thread():
-            every = sample()
-            table = cls.curves(every.only([first], resamples))
-            if others:
-                # Only the first model has a band, which takes most of the time.
-                curves = cls.curves(every.only(others, LEAST_RESAMPLES))
-                table = pd.concat([table, curves.assign(low=np.nan, high=np.nan)])
-            areas = curve_areas(every.only([first, *others], resamples), measures=cls.area[:1])
-        return cls(table, areas)
+        record = {} if classes is None else {"classes": classes}
+        results = Results(tables={"predictions": rows}, record=record)
+        return cls.from_result(results, models, resamples)
 
     @classmethod
     def from_result(
@@ -315,7 +299,18 @@ class RankingDisplay(Display):
         """Show models of a result; `models` and `resamples` are as in `from_predictions`."""
         results = results_of(result)
         rows = chosen_models(results.table("predictions"), models, cls.called, results.classes)
-        return cls._of_models(lambda: results.resampled, rows, resamples)
+        if not len(rows):
+            return cls(pd.DataFrame())
+        first, *others = dict.fromkeys(rows["model"].astype(str))
+        with one_thread():
+            every = results.resampled
+            table = cls.curves(every.only([first], resamples))
+            if others:
+                # Only the first model has a band, which takes most of the time.
+                curves = cls.curves(every.only(others, LEAST_RESAMPLES))
+                table = pd.concat([table, curves.assign(low=np.nan, high=np.nan)])
+            areas = curve_areas(every.only([first, *others], resamples), measures=cls.area[:1])
+        return cls(table, areas)
 
     def _sentence(self) -> str:
         lines = table_lines(self.table)

@@ -441,7 +441,7 @@ class ManhattanDisplay(Display):
             return f"{text}, none of them selected."
         rows = top.head(4).to_dict("records")
         highest = [f"{plain(r['feature'])} {number(r['value'])}" for r in rows]
-        return f"{text}, {len(top):,} of them selected: {listed(highest, 3)}."
+        return f"{text}, {len(top):,} of them selected: {listed(highest)}."
 
     def _draw(self, style: Style) -> None:
         """Draw the variants; selected ones are large, and the highest five are named."""

@@ -124,9 +124,9 @@ def with_interval(row: Mapping[Any, Any], columns: Sequence[str] = ESTIMATE) -> 
     return f"{middle} ({low} to {high})"
 
 
-def listed(texts: Sequence[str], most: int) -> str:
-    """Return the first texts, with a note where there are more."""
-    return "; ".join(texts[:most]) + (", and more" if len(texts) > most else "")
+def listed(texts: Sequence[str]) -> str:
+    """Return the first three texts, with a note where there are more."""
+    return "; ".join(texts[:3]) + (", and more" if len(texts) > 3 else "")
 
 
 def sample_names(X: Any) -> list[str]:

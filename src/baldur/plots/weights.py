@@ -114,7 +114,7 @@ class ForestDisplay(Display):
                 text += f" ({self.interval} {number(row['lower'])} to {number(row['upper'])})"
             first.append(text)
         weights = f"{count(len(self.table), 'weight')} per standard deviation{self._among}"
-        return f"Forest plot of {weights}: {listed(first, 3)}."
+        return f"Forest plot of {weights}: {listed(first)}."
 
     @property
     def _among(self) -> str:
@@ -284,7 +284,7 @@ class FoldHeatmapDisplay(Display):
         ]
         return (
             f"Heat map of the weights of {count(len(pairs), 'feature')} in {len(self.folds)} "
-            f"folds: {listed(features, 3)}."
+            f"folds: {listed(features)}."
         )
 
     def _draw(self, style: Style, *, most: int = 40) -> None:

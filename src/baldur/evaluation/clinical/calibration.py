@@ -198,7 +198,7 @@ def calibration_measures(
 def _measures(held: HeldOutPredictions) -> Iterator[Rows]:
     for name, target in held.targets:
         names = {"model": held.model, "class": name, "note": held.mark}
-        if held.classes and not held.has_proba:
+        if held.classes and not held.predicted.has_proba:
             yield {**names, "measure": ["slope"], "note": NO_PROBABILITIES}
             continue
         yield from calibration_statistics(held, target, **names)
@@ -250,7 +250,7 @@ def calibration_curves(
     """
 
     def statistics(held: HeldOutPredictions) -> Iterator[Statistic]:
-        for name, target in held.targets if held.has_proba or not held.classes else ():
+        for name, target in held.targets if held.predicted.has_proba or not held.classes else ():
             ends = np.quantile(pairs(held.predicted, target)[0], [_CURVE_TAIL, 1 - _CURVE_TAIL])
             grid = np.unique(np.linspace(ends[0], ends[1], points))
             kernel = neighbour_weights(pairs(held.repeats[0][1], target)[0], grid)

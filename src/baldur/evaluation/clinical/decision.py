@@ -226,7 +226,7 @@ def usable(held: HeldOutPredictions) -> str:
     """Return why a model has no figures at thresholds; an empty text if it has."""
     if len(held.classes) != 2:
         return "needs an outcome of two classes"
-    return "" if held.has_proba else "needs probabilities, which this model does not give"
+    return "" if held.predicted.has_proba else "needs probabilities, which this model does not give"
 
 
 # -- sensitivity, specificity and predictive values ---------------------------------------------

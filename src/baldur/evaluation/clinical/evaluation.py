@@ -153,7 +153,7 @@ def evaluate_predictions(
 def _left_out(held: dict[str, HeldOutPredictions]) -> pd.DataFrame:
     rows = []
     for model, predictions in held.items():
-        if predictions.classes and not predictions.has_proba:
+        if predictions.classes and not predictions.predicted.has_proba:
             rows.append((model, "calibration", NO_PROBABILITIES))
         why = usable(predictions)
         if why:

@@ -36,11 +36,6 @@ class HeldOutPredictions:
     scaled: bool = False  # Probabilities come from decision scores by Platt scaling
     sites: np.ndarray | None = None  # (n_people,)
 
-    @property
-    def has_proba(self) -> bool:
-        """Whether there are probabilities."""
-        return self.predicted.proba is not None
-
     @cached_property
     def repeats(self) -> list[tuple[np.ndarray, Predicted]]:
         """People and predictions of every repeat; one without rows where nobody is predicted."""

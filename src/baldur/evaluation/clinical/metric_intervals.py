@@ -145,7 +145,7 @@ def _why_undefined(held: HeldOutPredictions, metric: str) -> str:
     heading = METRICS[metric].heading
     if held.classes and len(np.unique(held.predicted.truth)) < 2:
         return f"{heading} needs two classes"
-    if held.classes and not held.has_proba:
+    if held.classes and not held.predicted.has_proba:
         return f"{heading} needs probabilities, which this model does not give"
     return f"{heading} is not defined for these predictions"
 
@@ -289,7 +289,7 @@ def _measures(held: HeldOutPredictions, **names: Any) -> Iterable[Statistic]:
     """Return the measures of a subgroup: metrics, and calibration where it is one of numbers."""
     metrics = ("auc", "brier") if held.classes else ("r2", "mae")
     statistics = [metric_statistic(metric, held, measure=metric, **names) for metric in metrics]
-    if held.classes and not held.has_proba:
+    if held.classes and not held.predicted.has_proba:
         return statistics[:1]
     if len(held.classes) > 2:
         return statistics
