@@ -515,7 +515,7 @@ def _places(table: pd.DataFrame) -> tuple[pd.Series, list[tuple[str, float, floa
     chromosome = table["chromosome"].astype(str)
     position = pd.to_numeric(table["position"], errors="coerce").astype(float)
     # Without positions the order of the rows is used.
-    known = np.isfinite(position).groupby(chromosome).transform("all")
+    known = (position.abs() < np.inf).groupby(chromosome).transform("all")
     inside = position.where(known, position.groupby(chromosome).cumcount().astype(float))
     inside -= inside.groupby(chromosome).transform("min")
     lengths = inside.groupby(chromosome).max()
