@@ -44,7 +44,7 @@ LATER = {
     ("baldur.estimators.base", "save", "baldur.saving"),
     ("baldur.estimators.base", "card", "baldur.saving.card"),
     ("baldur.estimators.base", "report", "baldur.report"),
-    ("baldur.evaluation.result", "report", "baldur.report"),
+    ("baldur.evaluation.nested_result", "report", "baldur.report"),
     ("baldur.evaluation.view_additions", "summary", "baldur.report.added_value"),
     ("baldur.evaluation.view_additions", "plot", "baldur.plots"),
 }

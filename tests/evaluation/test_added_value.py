@@ -16,8 +16,8 @@ from baldur.evaluation.view_additions import (
     detectable_increase,
     outcome_of,
     r2_error,
-    view_comparisons,
 )
+from baldur.evaluation.view_sets import view_comparisons
 from baldur.exceptions import InputError
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -73,16 +73,15 @@ def test_every_question_is_answered(added):
 
 
 def test_with_two_views_no_comparison_occurs_twice():
-    present = dict.fromkeys("ab", np.ones(3, dtype=bool))
     rows = {("a",): "A", ("b",): "B", ("a", "b"): "AB"}
-    found = view_comparisons(rows, ["a"], present)
-    assert [tuple(names.values()) for names, _ in found] == [
+    found = view_comparisons(rows, "ab", ["a"])
+    assert [tuple(names.values()) for names, *_ in found] == [
         ("baseline", "a", "A", ""), ("all", "", "AB", ""), ("alone", "b", "B", ""),
         ("added", "b", "AB", "A"), ("beyond the others", "a", "AB", "B"),
     ]  # fmt: skip
     # Without the row of the baseline, such as after a failure, the rest is left.
     del rows["a",]
-    assert [names["question"] for names, _ in view_comparisons(rows, ["a"], present)] == [
+    assert [names["question"] for names, *_ in view_comparisons(rows, "ab", ["a"])] == [
         "all", "alone", "beyond the others",
     ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
 from baldur.evaluation import Model, nested_cv
 from baldur.evaluation.jobs import seed_of
-from baldur.evaluation.result_tables import AS_SELECTED, FIGURES
+from baldur.evaluation.selected_features import AS_SELECTED, FEW_COLUMNS
 from constants import constants
 
 pytestmark = [
@@ -42,7 +42,7 @@ def test_it_is_the_submodel_of_every_outer_fit(made):
     """A literal twin: fit on a fold, take submodels, predict."""
     sim, kind, result = made
     table = result.few_features()
-    assert list(table.columns) == FIGURES
+    assert list(table.columns) == FEW_COLUMNS
     assert list(dict.fromkeys(table["limit"])) == ["1", "2", "3", "5", "10", "20", AS_SELECTED]
     fit, fold = result.fits["BALDUR"][1], result.folds[1]
     seed = seed_of(result.comparison, result.comparison.models[0], 0, fold)

@@ -18,8 +18,8 @@ from baldur.evaluation.design import open_comparison, read_label_matrix
 from baldur.evaluation.jobs import permute_labels
 from baldur.evaluation.metric_table import compare_pairs
 from baldur.evaluation.nested import fit_all_rows
+from baldur.evaluation.nested_result import ONE_AT_A_TIME
 from baldur.evaluation.preview import preview
-from baldur.evaluation.result import ONE_AT_A_TIME
 from baldur.evaluation.splits import FoldPlan, label_strata
 from baldur.exceptions import InputError, UnfinishedError
 

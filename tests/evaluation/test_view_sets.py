@@ -7,7 +7,8 @@ import pytest
 from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.datasets import make_multiview
 from baldur.evaluation import Model, make_model, nested_cv
-from baldur.evaluation.view_sets import on_views, prepare_views, view_sets
+from baldur.evaluation.models import on_views, prepare_views
+from baldur.evaluation.view_sets import view_sets
 from baldur.exceptions import InputError, UnfinishedError
 from baldur.preparation import CategoryEncoder
 from evaluation import spies

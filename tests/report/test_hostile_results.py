@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from baldur.evaluation.result_files import changed_files, read_grids, read_result_table
+from baldur.evaluation.results_reader import changed_files, read_grids, read_result_table
 from baldur.exceptions import InputError
 from baldur.report import page as page_module
 from baldur.report import report_folder

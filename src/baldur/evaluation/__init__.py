@@ -9,7 +9,8 @@ has one for each label, and their mean); or, from a predictions table of any mod
 whose results `job_store` holds; `selected_features` summarises what was selected, and `clinical`
 has intervals, calibration, net benefit and subgroups. `view_sets` and `view_additions` say what
 each view adds, and `validation` compares a new cohort with the training rows of a model.
-`results` has all tables by name, for files, figures and pages; `result_files` is their registry.
+`nested_result` is what `nested_cv` returns. `results` has all tables by name, for files, figures
+and pages; `result_files` is their registry, and `results_reader` reads a folder of them.
 
 It may import estimators, baselines, preparation and views; never saving, plots, study or report.
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from baldur.evaluation.metrics import METRICS
     from baldur.evaluation.models import Model, SideBySide, make_model
     from baldur.evaluation.nested import added_value, learning_curve, nested_cv
-    from baldur.evaluation.result import NestedResult
+    from baldur.evaluation.nested_result import NestedResult
     from baldur.evaluation.validation import batch_drift
     from baldur.evaluation.view_additions import AddedValue
 
@@ -53,7 +54,7 @@ __getattr__, __dir__ = lazy_names(
         "metrics": "METRICS",
         "models": "Model SideBySide make_model",
         "nested": "added_value learning_curve nested_cv",
-        "result": "NestedResult",
+        "nested_result": "NestedResult",
         "validation": "batch_drift",
     },
 )

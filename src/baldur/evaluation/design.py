@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.metrics import AVERAGE, NO_YES, default_metrics
-from baldur.evaluation.models import Model, make_models
+from baldur.evaluation.metrics import AVERAGE, NO_YES, default_metrics, metric_of_task
+from baldur.evaluation.models import Model, check_views, make_models, on_views
 from baldur.evaluation.splits import NEEDED, Fold, FoldPlan
-from baldur.evaluation.view_sets import check_views, on_views, prepare_views, view_set_models
+from baldur.evaluation.view_sets import view_set_models
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.preparation.categories import feature_counts
@@ -135,15 +135,11 @@ def open_comparison(
     if preparation is not None:
         for column in preparation.sample_columns:
             sample_column(data, column, "The preparation")
-        models = [m.prepared_by(prepare_views(preparation, m.views)) for m in models]
+        models = [m.prepared_by(preparation) for m in models]
     metric = select_by or ("auc" if classification else "r2")
-    legal = default_metrics(classification)
-    shown = list(metrics) if metrics is not None else legal
+    shown = list(metrics) if metrics is not None else default_metrics(classification)
     for name in (metric, *shown):
-        if name not in legal:
-            raise InputError(
-                f"metric {name!r} cannot be used for this task; choose one of {legal}."
-            )
+        metric_of_task(name, classification)
     given = {"groups": groups, "sites": sites, "split": split}
     columns = {name: _column(values, len(data), name) for name, values in given.items()}
     implied = (scheme for scheme, name in NEEDED.items() if columns[name] is not None)

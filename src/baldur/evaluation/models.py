@@ -1,4 +1,4 @@
-"""The models of a comparison: a name, an estimator and the settings to search."""
+"""The models of a comparison: a name, an estimator, the settings to search, and its views."""
 
 from __future__ import annotations
 
@@ -10,139 +10,18 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from baldur.baselines import BASELINES
+from baldur.baselines.plain import SideBySide, takes_views
 from baldur.baselines.registry import Entry
-from baldur.estimators.base import check_answer
 from baldur.estimators.classifier import BaldurClassifier, ClassifierBase
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.exceptions import InputError
 from baldur.paper.estimators import PaperClassifier, PaperRegressor
 from baldur.preparation import Preparation, preparation_for
-from baldur.views.estimator_input import as_multiview
-from baldur.views.prepared_view import PreparedView
-
-
-def takes_views(estimator: Any) -> bool:
-    """Whether an estimator, or one it wraps, accepts a `MultiView`."""
-    return any(k == "views" or k.endswith("__views") for k in estimator.get_params(deep=True))
-
-
-def _has(method: str) -> Any:
-    """Make a method available only if the wrapped estimator has it."""
-    return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
-
-
-class SideBySide(MetaEstimatorMixin, BaseEstimator):
-    """Fit an ordinary estimator on all views put side by side.
-
-    Columns are prepared as for every model, and missing cells stand at the training mean.
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier or regressor
-        Cloned before it is fitted.
-    views : dict of str to columns, optional
-        Columns of each view when ``X`` is one matrix.
-    preparation : Preparation or {"clipped", "standard", "rank"}, optional
-        What is learned about the columns, or how they are scaled, as in `BaldurClassifier`.
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        The fitted one.
-    coef_ : dict of str to ndarray of shape (n_outputs, n_features)
-        Where the estimator has linear weights: those on the prepared columns, and 0 for columns
-        that a step of the preparation left out.
-    selected_features_ : dict of str to bool array
-        Columns with a weight, or importance, that is not zero; all where it has neither.
-
-    Examples
-    --------
-    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    >>> from baldur.datasets import make_multiview
-    >>> from baldur.evaluation import SideBySide
-    >>> sim = make_multiview(60, {"a": 3, "b": 4}, random_state=0)
-    >>> SideBySide(LinearDiscriminantAnalysis()).fit(sim.data, sim.target).predict(sim.data).shape
-    (60,)
-    """
-
-    coef_on_prepared = True
-
-    def __init__(self, estimator: Any, views: Any = None, preparation: Any = None) -> None:
-        self.estimator = estimator
-        self.views = views
-        self.preparation = preparation
-
-    def fit(self, X: Any, y: Any) -> SideBySide:
-        """Learn from `X` (a `MultiView` or a matrix) and `y`."""
-        mv = as_multiview(X, self.views, estimator_name="SideBySide")
-        self.preparation_ = preparation_for(self.preparation)
-        prepared = self.preparation_.fit_transform(mv)
-        self.view_names_ = list(mv.view_names)
-        self.estimator_ = clone(self.estimator).fit(self._matrix(prepared), y)
-        if hasattr(self.estimator_, "classes_"):
-            self.classes_ = self.estimator_.classes_
-        cuts = np.cumsum([prepared[v].shape[1] for v in self.view_names_])
-        used = np.ones(cuts[-1], dtype=bool)
-        coef = getattr(self.estimator_, "coef_", None)
-        importance = getattr(self.estimator_, "feature_importances_", None)
-        if coef is not None:
-            coef = np.atleast_2d(np.asarray(coef))
-            used = np.any(coef != 0, axis=0)
-            self.coef_ = self._cut(coef, cuts)
-        elif importance is not None:
-            used = np.asarray(importance) > 0
-        self.selected_features_ = self._cut(used, cuts)
-        return self
-
-    def _matrix(self, prepared: dict[str, PreparedView]) -> np.ndarray:
-        return np.hstack([prepared[v].dense() for v in self.view_names_])
-
-    def _cut(self, values: np.ndarray, cuts: np.ndarray) -> dict[str, np.ndarray]:
-        """Return an array over all prepared columns as one per view, over those of the input."""
-        parts = np.split(values, cuts[:-1], axis=-1)
-        return {
-            name: self.preparation_.expand(name, part)
-            for name, part in zip(self.view_names_, parts, strict=True)
-        }
-
-    def _open(self, X: Any) -> np.ndarray:
-        """Return new rows in the form on which the wrapped estimator was fitted."""
-        check_is_fitted(self, "estimator_")
-        mv = as_multiview(X, self.views, estimator_name="SideBySide")
-        return self._matrix(self.preparation_.transform(mv))
-
-    def predict(self, X: Any, **options: Any) -> Any:
-        """Return labels or numbers as the estimator predicts them; options are passed on to it."""
-        return self.estimator_.predict(self._open(X), **options)
-
-    @_has("predict_proba")
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities of shape (n_samples, n_classes)."""
-        p = np.asarray(self.estimator_.predict_proba(self._open(X)))
-        # An estimator of several outcomes gives a list of arrays.
-        return check_answer(p, "probabilities", (0.0, 1.0)) if p.ndim == 2 else p
-
-    @_has("decision_function")
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the decision scores of the wrapped estimator."""
-        return np.asarray(self.estimator_.decision_function(self._open(X)))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.input_tags.allow_nan = True
-        return tags
-
+from baldur.views import MultiView
 
 OURS: dict[str, tuple[type, type]] = {
     "BALDUR": (BaldurClassifier, BaldurRegressor),
@@ -152,6 +31,11 @@ OURS: dict[str, tuple[type, type]] = {
 
 _MOST_COMBINATIONS = 10_000
 """Of the values of a grid, which are listed in memory; each is fitted on every inner fold."""
+
+_BY_VIEW = ("n_features", "cost")
+"""Parameters of estimators that may be dictionaries with a value for each view."""
+_BY_NAME = "always"
+"""Parameter of estimators that lists names of features."""
 
 _NOT_SETTINGS = ("estimator", "views", "preparation")
 
@@ -218,7 +102,8 @@ class Model:
         Parameters
         ----------
         preparation : Preparation
-            Template; every parameter of this name, also of estimators inside, is set to it.
+            Template; every parameter of this name, also of estimators inside, is set to it. Steps
+            that name none of the model's views are left out.
 
         Returns
         -------
@@ -232,6 +117,7 @@ class Model:
                 "no parameter 'preparation', so that filters, sites and covariates cannot be "
                 "learned inside of it. Give it one, see baldur.preparation.preparation_for."
             )
+        preparation = prepare_views(preparation, self.views)
         # A string says how columns are scaled, and nothing about the rest.
         changed = {
             k: preparation if v is None else preparation_for(preparation, v)
@@ -370,11 +256,6 @@ def _check_settings(
         )
 
 
-def name_with_views(name: str, views: Sequence[str]) -> str:
-    """Return the name of a model that gets some of the views."""
-    return f"{name} ({', '.join(views)})"
-
-
 def _parameter(key: str, wrapped: bool, legal: Mapping[str, Any]) -> str:
     """Return the parameter that a setting of a study names; "scale" is one of `preparation`."""
     if key == "scale" and key not in legal and f"estimator__{key}" not in legal:
@@ -423,3 +304,83 @@ def _from_pair(name: str, given: Any, classification: bool) -> Model:
             f"{type(given).__name__}."
         )
     return make_model(name, estimator=given)
+
+
+# -- models on some of the views -------------------------------------------------------------------
+
+
+def name_with_views(name: str, views: Sequence[str]) -> str:
+    """Return the name of a model that gets some of the views."""
+    return f"{name} ({', '.join(views)})"
+
+
+def check_views(views: Any, known: Sequence[str], what: str) -> tuple[str, ...]:
+    """Return views in the order of the data; refuse what is not a list of known views."""
+    wanted = [] if isinstance(views, str) else list(views)
+    if not wanted or len(set(wanted)) < len(wanted):
+        raise InputError(
+            f"{what}: views must be a list of one or more different names out of {list(known)}, "
+            f"but got {views!r}."
+        )
+    for name in wanted:
+        if name not in known:
+            near = get_close_matches(str(name), list(known), 1)
+            hint = f"did you mean {near[0]!r}?" if near else "correct the name."
+            raise InputError(
+                f"{what}: there is no view {name!r}; the views are {list(known)}: {hint}"
+            )
+    return tuple(name for name in known if name in wanted)
+
+
+def on_views(model: Model, data: MultiView) -> Model:
+    """Return a model with its views checked, and parameters that name other views restricted."""
+    if model.views is None:
+        return model
+    views = check_views(model.views, data.view_names, f"Model {model.name!r}")
+    if len(views) == len(data.view_names):
+        return replace(model, views=None, base=model.seed_name)
+    params = model.estimator.get_params(deep=False)
+    left_out = [name for name in data.view_names if name not in views]
+    changed: dict[str, Any] = {
+        key: {k: v for k, v in params[key].items() if k not in left_out}
+        for key in _BY_VIEW
+        if isinstance(params.get(key), Mapping)
+    }
+    if params.get(_BY_NAME):
+        gone = _feature_names(data, left_out) - _feature_names(data, views)
+        changed[_BY_NAME] = [name for name in params[_BY_NAME] if name not in gone] or None
+    estimator = clone(model.estimator).set_params(**changed)
+    return replace(model, views=views, estimator=estimator, base=model.seed_name)
+
+
+def _feature_names(data: MultiView, views: Sequence[str]) -> set[str]:
+    """Return the names by which features and categories of some views can be called."""
+    every: set[str] = set()
+    for view in views:
+        names = {str(name) for name in data.view(view).feature_names}
+        names |= {name.partition("=")[0] for name in names}
+        every |= names | {f"{view}:{name}" for name in names}
+    return every
+
+
+def prepare_views(preparation: Preparation, views: Sequence[str] | None) -> Preparation:
+    """Return a preparation whose steps name none but some views."""
+    if views is None:
+        return preparation
+    steps = []
+    for step in preparation.steps:
+        named = step.get_params(deep=False).get("views")
+        if named is None:
+            steps.append(step)
+            continue
+        kept = [v for v in ([named] if isinstance(named, str) else named) if v in views]
+        if kept:
+            steps.append(clone(step).set_params(views=kept))
+    return clone(preparation).set_params(steps=steps)
+
+
+def rows_with_views(data: MultiView, views: Sequence[str] | None) -> np.ndarray | None:
+    """Return a mask of the samples that have at least one of the views; None for all views."""
+    if views is None:
+        return None
+    return np.any([data.view(name).present for name in views], axis=0)

@@ -13,20 +13,14 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.threads import one_thread
-from baldur.evaluation.clinical.learning_curves import (
-    learning_curves,
-    minimum_people,
-    minimum_people_regression,
-    r2_of_auc,
-)
+from baldur.evaluation.clinical.learning_curves import learning_curves
 from baldur.evaluation.design import Comparison, is_label_matrix, open_comparison
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.jobs import seed_of, whole_sample, without_prefix
-from baldur.evaluation.models import fit_with_groups
-from baldur.evaluation.result import NestedResult
+from baldur.evaluation.models import fit_with_groups, rows_with_views
+from baldur.evaluation.nested_result import NestedResult
 from baldur.evaluation.run import Progress, Runner, run_jobs, search_on_all_rows
 from baldur.evaluation.view_additions import AddedValue
-from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import InputError, NoSignalWarning
 
 SHARES = (0.4, 0.6, 0.8)
@@ -329,52 +323,3 @@ def run_learning_curve(
             comparison.metric,
             classes=[str(c) for c in comparison.classes],
         )
-
-
-def people_needed(result: NestedResult) -> pd.DataFrame:
-    """Return the closed-form minimum numbers of people for each model of a comparison.
-
-    They are for a regression without penalty that discriminates as well as the model did, on all
-    candidate columns, and on as many as the model selected (which is fewer than it chose from, so
-    that this number is too low). Where no such regression can be fitted, a note says so.
-    """
-    table = result.table()
-    rows = []
-    for record in table[table["failure"] == ""].to_dict("records"):
-        model = result.comparison.model(str(record["model"]))
-        width = sum(result.n_features[v] for v in model.views or result.data.view_names)
-        selected = float(record["features_percent"]) / 100 * width
-        sizes = {"all": float(width)}
-        if np.isfinite(selected) and selected < width:
-            sizes["selected"] = selected
-        for name, count in sizes.items():
-            row: dict[Any, Any] = {"model": record["model"], "candidates": name, "note": ""}
-            if count < 1:
-                rows.append({**row, "note": "the model selects no features"})
-                continue
-            row["parameters"] = int(np.ceil(count))
-            try:
-                criteria = _criteria(result, record, row["parameters"])
-                rows += [{**row, **criterion} for criterion in criteria.to_dict("records")]
-            except InputError as error:
-                rows.append({**row, "note": str(error)})
-    columns = ["model", "candidates", "parameters", "criterion", "people", "meaning", "note"]
-    return pd.DataFrame(rows, columns=columns).astype({"parameters": "Int64", "people": "Int64"})
-
-
-def _criteria(result: NestedResult, record: dict[Any, Any], parameters: int) -> pd.DataFrame:
-    people = len(result.truth)
-    if parameters >= people:
-        raise InputError(
-            f"A regression without penalty cannot be fitted to {parameters:,} features of "
-            f"{people:,} people, so that there is no minimum sample size."
-        )
-    if not result.classes:
-        return minimum_people_regression(parameters, float(record["r2_pooled"]))
-    if len(result.classes) > 2:
-        raise InputError(
-            "Minimum sample sizes can be computed for two classes or a numeric outcome only."
-        )
-    share = float(np.mean(result.truth == 1))
-    r2 = r2_of_auc(float(record["auc_pooled"]), share)
-    return minimum_people(parameters, share, r2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -17,21 +17,13 @@ import baldur
 from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.held_out import Resampled, classes_of
 from baldur.evaluation.metrics import AVERAGE
-from baldur.evaluation.result_files import (
-    FILES,
-    OUTCOMES,
-    SCHEMA,
-    TABLES,
-    changed_files,
-    read_grids,
-    read_record,
-    read_result_table,
-)
+from baldur.evaluation.result_files import OUTCOMES, SCHEMA, TABLES
+from baldur.evaluation.results_reader import read_grids, read_result_table, read_results
 from baldur.evaluation.selected_features import Stability
 from baldur.exceptions import InputError
 
 if TYPE_CHECKING:
-    from baldur.evaluation.result import NestedResult
+    from baldur.evaluation.nested_result import NestedResult
     from baldur.evaluation.view_additions import AddedValue
 
 HAS = "has_"
@@ -82,22 +74,9 @@ class Results:
         files that are missing or damaged are listed in `problems` and left out.
         """
         place = Path(folder)
-        if not (place / "table.csv").is_file():
-            raise InputError(
-                f"{place} holds no results: it has no table.csv. Give the folder that baldur "
-                "evaluate or baldur validate wrote, or a model folder."
-            )
-        record = read_record(place)
-        names = [file.table for file in FILES if file.table in TABLES]
-        tables, problems = read_tables(place, names, required=("table",))
-        problems += _check_classes(tables, record) + _differences(place, record, problems)
+        record, tables, grids, problems = read_results(place)
         results = cls(folder=place, tables=tables, record=record)
-        try:
-            results.grids()
-        except InputError as error:
-            results._grids = {}
-            problems.append(str(error))
-        results.problems = problems
+        results._grids, results.problems = grids, problems
         if list(results.table("table")["model"]) != record["models"]:
             raise InputError(
                 f"{place}: table.csv and run.json name different models, so they are not of one "
@@ -237,55 +216,6 @@ def outcome_folders(outcomes: Sequence[str]) -> dict[str, str]:
         taken.add(plain.casefold())
         folders[name] = plain
     return folders
-
-
-def read_tables(
-    folder: Path, names: Iterable[str], required: Sequence[str] = ()
-) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Read tables of a folder; damaged ones that are not required become sentences."""
-    tables, problems = {}, []
-    for name in names:
-        try:
-            tables[name] = read_result_table(folder, name)
-        except InputError as error:
-            if name in required:
-                raise
-            tables[name] = pd.DataFrame()
-            problems.append(f"{error} The page leaves out what it would show.")
-    return tables, problems
-
-
-def _differences(folder: Path, record: dict[str, Any], known: list[str]) -> list[str]:
-    """Return sentences about files that are not those the study wrote."""
-    files = record.get("files")
-    if files is None:
-        return ["run.json does not list the files of the study, so changes to them go unseen."]
-    sentences = []
-    for name, what in changed_files(folder, record).items():
-        if any(str(folder / name) in text for text in known):
-            continue  # said already, and in more detail
-        if what == "missing":
-            sentences.append(f"{name} is missing. The page leaves out what it would show.")
-        else:
-            sentences.append(f"{name} was changed after the study had written it.")
-    others = [f"{name}.csv" for name in TABLES if f"{name}.csv" not in files]
-    others = [name for name in others if (folder / name).is_file()]
-    return sentences + [f"{name} is not a file that the study wrote." for name in others]
-
-
-def _check_classes(tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> list[str]:
-    """Drop predictions whose classes are not those of the study, and return a sentence about it."""
-    predictions = tables["predictions"]
-    if not len(predictions.columns):
-        return []
-    columns = {c for c in map(str, predictions) if c.startswith("p_")}
-    if columns == {f"p_{name}" for name in record["classes"]}:
-        return []
-    tables["predictions"] = pd.DataFrame()
-    return [
-        "predictions.csv and run.json name different classes. The page leaves out what "
-        "predictions.csv would show."
-    ]
 
 
 def versions() -> dict[str, str]:

@@ -40,9 +40,8 @@ from baldur.evaluation.jobs import (
     whole_sample,
 )
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.models import Model
+from baldur.evaluation.models import Model, rows_with_views
 from baldur.evaluation.shared_data import SharedData, exit_with_parent, open_data, share_data
-from baldur.evaluation.view_sets import measured_rows, rows_with_views
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 
 Finished = Generator[tuple[Job, Outcome], None, None]
@@ -425,7 +424,7 @@ class _Run:
         groups, n_classes = comparison.plan.inner_groups, comparison.n_classes
         searching = kind == "setting"
         seed = seed_of(comparison, model, task.permutation, task.fold)
-        splits = measured_rows(splits, self._measured[model.views], test=searching)
+        splits = _measured_rows(splits, self._measured[model.views], test=searching)
         estimator = model.make(setting, seed, searching=searching)
         inner = [] if searching else self._platt_folds(task, estimator)
         more = {"inner": [[np.asarray(part) for part in pair] for pair in inner]} if inner else {}
@@ -456,7 +455,7 @@ class _Run:
             return []
         try:
             has = self._measured[task.model.views]
-            return measured_rows(self._inner_folds(task), has, test=True)
+            return _measured_rows(self._inner_folds(task), has, test=True)
         except InputError:
             # Too few rows for inner folds, which this model may not have asked for.
             return []
@@ -464,3 +463,13 @@ class _Run:
     def _tell(self) -> None:
         if self.on_progress is not None:
             self.on_progress(self.progress)
+
+
+def _measured_rows(splits: list[Split], has: np.ndarray | None, *, test: bool) -> list[Split]:
+    """Leave samples without any view of a model out of its training rows.
+
+    Shapes: splits (train, test), has (n_samples,); returns (train, test).
+    """
+    if has is None or has.all():
+        return splits
+    return [(a[has[a]], b[has[b]] if test else b) for a, b in splits]

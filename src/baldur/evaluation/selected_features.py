@@ -1,17 +1,22 @@
-"""Selected features over the outer folds: frequency, weights, stability and view shares."""
+"""Selected features over the outer folds: frequency, weights, stability, view shares, locations.
+
+Some models have submodels with few features, which are scored on the outer folds as well.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from baldur.evaluation.clinical.held_out import long_table
+from baldur.evaluation.clinical.held_out import Resampled, long_table, metric_statistic
 from baldur.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -329,3 +334,157 @@ def feature_correlations(data: MultiView, features: Sequence[tuple[str, str]]) -
         for j, b in enumerate(features)
     ]
     return pd.DataFrame(rows, columns=CORRELATION_COLUMNS)
+
+
+_HALF = 0.5
+_MOST_CORRELATED = 30
+"""Features a picture of correlations can show."""
+
+
+def selected_correlations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
+    """Return correlations of the features that each model selects in at least half of the folds.
+
+    At most thirty features of each model are taken, those selected most often. Columns: model,
+    view_a, feature_a, view_b, feature_b, correlation.
+    """
+    parts = []
+    often = selection[selection["feature"] != "*"]
+    often = often[often["frequency"].astype(float) >= _HALF].drop_duplicates(
+        ["model", "view", "feature"]
+    )
+    for model, part in often.groupby("model", sort=False):
+        size = part["mean_weight"].astype(float).abs().fillna(0.0).to_numpy()
+        order = np.lexsort((-size, -part["frequency"].to_numpy(dtype=float)))[:_MOST_CORRELATED]
+        kept = part.iloc[np.sort(order)]
+        pairs = [
+            (view, str(feature))
+            for view in data.view_names
+            for feature in kept.loc[kept["view"] == view, "feature"]
+        ]
+        parts.append(feature_correlations(data, pairs).assign(model=model))
+    return long_table(parts, ["model", *CORRELATION_COLUMNS])
+
+
+def feature_locations(selection: pd.DataFrame, data: MultiView) -> pd.DataFrame:
+    """Return the ``feature_info`` of every feature that some fold of some model selects."""
+    parts = []
+    for view in data.view_names:
+        info = data.view(view).feature_info
+        if info is None:
+            continue
+        rows = (selection["view"] == view) & (selection["feature"] != "*")
+        names = pd.Index(selection.loc[rows, "feature"].astype(str).unique())
+        if not len(names):
+            continue
+        at = pd.Index(data.view(view).feature_names.astype(str)).get_indexer(names)
+        part = info.iloc[at[at >= 0]].reset_index(drop=True)
+        part = part.drop(columns=[c for c in ("view", "feature") if c in part])
+        part.attrs = {}
+        part.insert(0, "feature", names[at >= 0])
+        part.insert(0, "view", view)
+        parts.append(part)
+    if not parts:
+        return pd.DataFrame(columns=["view", "feature"])
+    return pd.concat(parts, ignore_index=True)
+
+
+def image_grids(data: MultiView) -> dict[str, dict[str, Any]]:
+    """Return shape, affine and kind of the grid of every view made of images."""
+    grids = {}
+    for view in data.view_names:
+        info = data.view(view).feature_info
+        if info is None or not {"shape", "affine"} <= set(info.attrs):
+            continue
+        grid: dict[str, Any] = {
+            "shape": [int(n) for n in info.attrs["shape"]],
+            "affine": np.asarray(info.attrs["affine"], dtype=float).tolist(),
+        }
+        # An atlas that was given as an image, not as a file, cannot be named.
+        named = {k: info.attrs.get(k) for k in ("kind", "atlas")}
+        grid |= {k: str(v) for k, v in named.items() if isinstance(v, (str, Path))}
+        grids[view] = grid
+    return grids
+
+
+# -- models with few features ----------------------------------------------------------------------
+
+AS_SELECTED = "as selected"
+"""The limit of the row of the model itself, with the features that it selected."""
+
+FEW_COLUMNS = [
+    "model", "limit", "features_mean", "features_min", "features_max", "metric", "estimate", "low",
+    "high", "difference", "difference_low", "difference_high", "chance",
+]  # fmt: skip
+FEW_NAMES_COLUMNS = ["model", "limit", "view", "feature", "folds", "share"]
+
+
+def few_features_frame(
+    fits: Mapping[str, Sequence[Any]],
+    predictions: Callable[[Mapping[str, Sequence[Any]]], pd.DataFrame],
+    classes: Sequence[str],
+) -> pd.DataFrame:
+    """Return the figures of every limit: model, limit, metric, estimate, low, high, ..."""
+    tables = []
+    for model, folds in _with_submodels(fits):
+        sizes = {AS_SELECTED: [sum(len(s.index) for s in f.selected.values()) for f in folds]}
+        rows: dict[str, Sequence[Any]] = {}
+        for number in _limits(folds):
+            few = [(f, f.few[number]) for f in folds]
+            sizes[str(number)] = [len(submodel["columns"]) for _, submodel in few]
+            rows[str(number)] = [
+                replace(f, label=submodel["label"], proba=submodel.get("proba"), margin=None)
+                for f, submodel in few
+            ]
+        sample = Resampled(predictions({**rows, AS_SELECTED: folds}), list(classes))
+        statistics = []
+        for limit, held in sample.models.items():
+            size = np.array(sizes[limit], dtype=float)
+            about = {
+                "model": model, "limit": limit, "features_mean": size.mean(),
+                "features_min": size.min(), "features_max": size.max(),
+            }  # fmt: skip
+            for metric in ("auc", "log_loss") if classes else ("r2", "rmse"):
+                names = {**about, "metric": metric, "chance": _chance(metric, sample)}
+                statistic = metric_statistic(metric, held, **names)
+                reference = replace(statistic, held=sample.models[AS_SELECTED])
+                statistics.append(replace(statistic, reference=reference))
+        tables.append(sample.rows(statistics, FEW_COLUMNS))
+    return long_table(tables, FEW_COLUMNS)
+
+
+def _with_submodels(
+    fits: Mapping[str, Sequence[Any]],
+) -> list[tuple[str, Sequence[Any]]]:
+    """Return the models whose every fold has submodels."""
+    return [(m, folds) for m, folds in fits.items() if folds and all(f.few for f in folds)]
+
+
+def _limits(fits: Sequence[Any]) -> list[int]:
+    """Return the limits that every fold has."""
+    return sorted(set.intersection(*(set(f.few) for f in fits)))
+
+
+def _chance(metric: str, sample: Resampled) -> float:
+    """Return what the base rate gives: one prediction for all, the frequencies or the mean."""
+    if metric in ("auc", "r2"):
+        return 0.5 if metric == "auc" else 0.0
+    _, predicted = sample.models[AS_SELECTED].repeats[0]
+    if metric == "rmse":
+        return float(np.std(predicted.truth))
+    share = np.bincount(np.asarray(predicted.truth, dtype=np.intp)) / len(predicted.truth)
+    return float(-np.sum(share[share > 0] * np.log(share[share > 0])))
+
+
+def few_names_frame(fits: Mapping[str, Sequence[Any]], data: MultiView) -> pd.DataFrame:
+    """Return in how many folds each feature is within a limit: model, limit, view, feature, ..."""
+    rows = []
+    for model, folds in _with_submodels(fits):
+        views = list(folds[0].selected)
+        edges = np.cumsum([0, *(data.n_features[view] for view in views)])
+        for limit in _limits(folds):
+            counts = Counter(int(c) for f in folds for c in f.few[limit]["columns"])
+            for column, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+                m = int(np.searchsorted(edges, column, side="right")) - 1
+                feature = str(data.view(views[m]).feature_names[column - edges[m]])
+                rows.append((model, str(limit), views[m], feature, count, count / len(folds)))
+    return pd.DataFrame(rows, columns=FEW_NAMES_COLUMNS)

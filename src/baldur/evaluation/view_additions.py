@@ -5,7 +5,7 @@ Two view sets are compared on the people who have what was added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -126,59 +126,6 @@ class AddedValue:
 
 
 # -- which view sets are compared ----------------------------------------------------------------
-
-
-def questions(
-    known: Sequence[str], baseline: Sequence[str]
-) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
-    """Return every question as its name, its view, the views compared, and those without it."""
-    base = tuple(v for v in known if v in baseline)
-    others = [v for v in known if v not in baseline]
-    wider = {v: tuple(w for w in known if w in base or w == v) for v in others}
-    fewer = {v: tuple(w for w in known if w != v) for v in known}
-    every = tuple(known)
-    return [
-        (BASELINE, _joined(base), base, ()),
-        *((WITH, v, wider[v], ()) for v in others if len(others) > 1),
-        (ALL, "", every, ()),
-        *((ALONE, v, (v,), ()) for v in known),
-        *((WITHOUT, v, fewer[v], ()) for v in known),
-        *((ADDED, v, wider[v], base) for v in others),
-        (ALL_ADDED, _joined(others), every, base),
-        *((BEYOND, v, every, fewer[v]) for v in known),
-    ]
-
-
-def view_comparisons(
-    rows: Mapping[tuple[str, ...], str],
-    baseline: Sequence[str],
-    present: Mapping[str, np.ndarray],
-) -> list[tuple[dict[str, str], np.ndarray]]:
-    """Return the comparisons that the view sets of a model allow, each pair once.
-
-    Each has question, view, model (the row with it) and reference (the row without it; empty where
-    there is nothing to compare with), and a mask of the people.
-    """
-
-    def has(views: Iterable[str]) -> np.ndarray:
-        return np.any([present[v] for v in views], axis=0)
-
-    # A set may answer several questions; with two views comparisons are the same, too.
-    comparisons: dict[tuple[str, str], tuple[dict[str, str], np.ndarray]] = {}
-    for question, view, views, without in questions(tuple(present), baseline):
-        if views not in rows or (without and without not in rows):
-            continue  # its model failed
-        pair = (rows[views], rows[without] if without else "")
-        names = {"question": question, "view": view, "model": pair[0], "reference": pair[1]}
-        people = has(views)
-        if without:
-            people = has(v for v in views if v not in without) & has(without)
-        comparisons.setdefault(pair, (names, people))
-    return list(comparisons.values())
-
-
-def _joined(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 # -- what could have been detected ---------------------------------------------------------------

@@ -1,124 +1,65 @@
-"""Models on some of the views: which views each gets, and the sets that show what a view adds."""
+"""View sets of one model: which are fitted and compared to say what each view adds."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
+from baldur.evaluation.clinical.held_out import Resampled
 from baldur.evaluation.job_store import job_key
-from baldur.evaluation.models import Model, name_with_views
-from baldur.evaluation.view_additions import questions
+from baldur.evaluation.models import Model, check_views, name_with_views, on_views
+from baldur.evaluation.selected_features import view_shares
+from baldur.evaluation.view_additions import (
+    ADDED,
+    ALL,
+    ALL_ADDED,
+    ALONE,
+    BASELINE,
+    BEYOND,
+    WITH,
+    WITHOUT,
+    AddedValue,
+    FoldTest,
+    compare_view_sets,
+)
 from baldur.exceptions import InputError
-from baldur.preparation import Preparation
 from baldur.views import MultiView
+from baldur.views.validate import some
 
-_BY_VIEW = ("n_features", "cost")
-"""Parameters of estimators that may be dictionaries with a value for each view."""
-_BY_NAME = "always"
-"""Parameter of estimators that lists names of features."""
 _DEFAULT = "BALDUR"
 
-
-def check_views(views: Any, known: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return views in the order of the data; refuse what is not a list of known views."""
-    wanted = [] if isinstance(views, str) else list(views)
-    if not wanted or len(set(wanted)) < len(wanted):
-        raise InputError(
-            f"{what}: views must be a list of one or more different names out of {list(known)}, "
-            f"but got {views!r}."
-        )
-    for name in wanted:
-        if name not in known:
-            near = get_close_matches(str(name), list(known), 1)
-            hint = f"did you mean {near[0]!r}?" if near else "correct the name."
-            raise InputError(
-                f"{what}: there is no view {name!r}; the views are {list(known)}: {hint}"
-            )
-    return tuple(name for name in known if name in wanted)
+ViewComparison = tuple[dict[str, str], tuple[str, ...], tuple[str, ...]]
+"""Question, view, model and reference by name; the views of the model, and of the reference."""
 
 
-def on_views(model: Model, data: MultiView) -> Model:
-    """Return a model with its views checked, and parameters that name other views restricted."""
-    if model.views is None:
-        return model
-    views = check_views(model.views, data.view_names, f"Model {model.name!r}")
-    if len(views) == len(data.view_names):
-        return replace(model, views=None, base=model.seed_name)
-    params = model.estimator.get_params(deep=False)
-    left_out = [name for name in data.view_names if name not in views]
-    changed: dict[str, Any] = {
-        key: {k: v for k, v in params[key].items() if k not in left_out}
-        for key in _BY_VIEW
-        if isinstance(params.get(key), Mapping)
-    }
-    if params.get(_BY_NAME):
-        gone = _feature_names(data, left_out) - _feature_names(data, views)
-        changed[_BY_NAME] = [name for name in params[_BY_NAME] if name not in gone] or None
-    estimator = clone(model.estimator).set_params(**changed)
-    return replace(model, views=views, estimator=estimator, base=model.seed_name)
+def questions(
+    known: Sequence[str], baseline: Sequence[str]
+) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+    """Return every question as its name, its view, the views compared, and those without it."""
+    base = tuple(v for v in known if v in baseline)
+    others = [v for v in known if v not in baseline]
+    wider = {v: tuple(w for w in known if w in base or w == v) for v in others}
+    fewer = {v: tuple(w for w in known if w != v) for v in known}
+    every = tuple(known)
+    return [
+        (BASELINE, _joined(base), base, ()),
+        *((WITH, v, wider[v], ()) for v in others if len(others) > 1),
+        (ALL, "", every, ()),
+        *((ALONE, v, (v,), ()) for v in known),
+        *((WITHOUT, v, fewer[v], ()) for v in known),
+        *((ADDED, v, wider[v], base) for v in others),
+        (ALL_ADDED, _joined(others), every, base),
+        *((BEYOND, v, every, fewer[v]) for v in known),
+    ]
 
 
-def _feature_names(data: MultiView, views: Sequence[str]) -> set[str]:
-    """Return the names by which features and categories of some views can be called."""
-    every: set[str] = set()
-    for view in views:
-        names = {str(name) for name in data.view(view).feature_names}
-        names |= {name.partition("=")[0] for name in names}
-        every |= names | {f"{view}:{name}" for name in names}
-    return every
-
-
-def prepare_views(preparation: Preparation, views: Sequence[str] | None) -> Preparation:
-    """Return a preparation whose steps name none but some views."""
-    if views is None:
-        return preparation
-    steps = []
-    for step in preparation.steps:
-        named = step.get_params(deep=False).get("views")
-        if named is None:
-            steps.append(step)
-            continue
-        kept = [v for v in ([named] if isinstance(named, str) else named) if v in views]
-        if kept:
-            steps.append(clone(step).set_params(views=kept))
-    return clone(preparation).set_params(steps=steps)
-
-
-def rows_with_views(data: MultiView, views: Sequence[str] | None) -> np.ndarray | None:
-    """Return a mask of the samples that have at least one of the views; None for all views."""
-    if views is None:
-        return None
-    return np.any([data.view(name).present for name in views], axis=0)
-
-
-def measured_rows(
-    splits: list[tuple[np.ndarray, np.ndarray]], has: np.ndarray | None, *, test: bool
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Leave samples without any view of a model out of its training rows.
-
-    Shapes: splits (train, test), has (n_samples,); returns (train, test).
-    """
-    if has is None or has.all():
-        return splits
-    return [(a[has[a]], b[has[b]] if test else b) for a, b in splits]
-
-
-# -- what a view adds ----------------------------------------------------------------------------
-
-
-def _model_with_all_views(models: Sequence[Model]) -> Model:
-    """Return the model whose view sets are compared: BALDUR, or else the first with all views."""
-    whole = [m for m in models if m.views is None]
-    if not whole:
-        raise InputError(
-            "baseline_views needs a model with all views; remove views from one of the models."
-        )
-    return next((m for m in whole if m.seed_name == _DEFAULT), whole[0])
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def view_sets(known: Sequence[str], baseline: Sequence[str]) -> list[tuple[str, ...]]:
@@ -147,24 +88,14 @@ def view_set_models(
     return made
 
 
-def models_by_views(
-    models: Sequence[Model], data: MultiView, finished: Collection[str], whole: Model | None
-) -> tuple[str, dict[tuple[str, ...], str], list[str]]:
-    """Return a model with all views, that of each set of views that finished, and the others.
-
-    All have the same settings, and are given by their names.
-    """
-    whole = whole or _model_with_all_views(models)
-    alike = [
-        model
-        for model in models
-        if _identity(model) == _identity(on_views(replace(whole, views=model.views), data))
-    ]
-    rows: dict[tuple[str, ...], str] = {}
-    for model in alike:
-        if model.name in finished:
-            rows.setdefault(model.views or tuple(data.view_names), model.name)
-    return whole.name, rows, [model.name for model in alike if model.name not in finished]
+def _model_with_all_views(models: Sequence[Model]) -> Model:
+    """Return the model whose view sets are compared: BALDUR, or else the first with all views."""
+    whole = [m for m in models if m.views is None]
+    if not whole:
+        raise InputError(
+            "baseline_views needs a model with all views; remove views from one of the models."
+        )
+    return next((m for m in whole if m.seed_name == _DEFAULT), whole[0])
 
 
 def _identity(model: Model) -> str:
@@ -182,3 +113,99 @@ def _identity(model: Model) -> str:
         grid=dict(model.grid),
         search=dict(model.search),
     )
+
+
+def view_comparisons(
+    rows: Mapping[tuple[str, ...], str], known: Sequence[str], baseline: Sequence[str]
+) -> list[ViewComparison]:
+    """Return the comparisons that the view sets of a model allow, each pair once.
+
+    Their names are question, view, model (the row with it) and reference (the row without it; empty
+    where there is nothing to compare with).
+    """
+    # A set may answer several questions; with two views comparisons are the same, too.
+    comparisons: dict[tuple[str, str], ViewComparison] = {}
+    for question, view, views, without in questions(known, baseline):
+        if views not in rows or (without and without not in rows):
+            continue  # its model failed
+        pair = (rows[views], rows[without] if without else "")
+        names = {"question": question, "view": view, "model": pair[0], "reference": pair[1]}
+        comparisons.setdefault(pair, (names, views, without))
+    return list(comparisons.values())
+
+
+def finished_comparisons(
+    models: Sequence[Model],
+    data: MultiView,
+    finished: Collection[str],
+    baseline: Sequence[str],
+    whole: Model | None = None,
+) -> tuple[str, list[ViewComparison], str]:
+    """Return a model, the comparisons of its finished view sets, and a sentence on missing ones.
+
+    There are no comparisons where no two view sets can be compared.
+    """
+    whole = whole or _model_with_all_views(models)
+    alike = [
+        m
+        for m in models
+        if _identity(m) == _identity(on_views(replace(whole, views=m.views), data))
+    ]
+    rows: dict[tuple[str, ...], str] = {}
+    for m in alike:
+        if m.name in finished:
+            rows.setdefault(m.views or tuple(data.view_names), m.name)
+    failed = [m.name for m in alike if m.name not in finished]
+    why = f"because these models failed: {some(failed)}" if failed else ""
+    comparisons = view_comparisons(rows, data.view_names, baseline)
+    if any(names["reference"] for names, _, _ in comparisons):
+        missing = f"Some comparisons of view sets are missing, {why}." if failed else ""
+        return whole.name, comparisons, missing
+    nothing = f"There are no two view sets of {whole.name!r} to compare"
+    remedy = f", {why}" if failed else f"; run nested_cv with baseline_views={list(baseline)}"
+    return whole.name, [], f"{nothing}{remedy}."
+
+
+def added_value_of(
+    models: Sequence[Model],
+    data: MultiView,
+    fits: Mapping[str, Sequence[Any]],
+    sample: Resampled,
+    baseline: Sequence[str],
+    whole: Model | None,
+    fold_test: FoldTest,
+    **options: Any,
+) -> AddedValue:
+    """Compute what each view adds, from the rows of a comparison with different views.
+
+    The people of `fold_test` are a mask of the samples of `data`.
+    """
+    known = tuple(data.view_names)
+    base = check_views(baseline, known, "baseline")
+    name, comparisons, missing = finished_comparisons(models, data, fits, base, whole)
+    if not comparisons:
+        raise InputError(missing)
+    place = pd.Index(data.sample_ids.astype(str))
+    people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
+    present = {view: data.view(view).present[people] for view in known}
+
+    def has_any(views: Iterable[str]) -> np.ndarray:
+        return np.any([present[v] for v in views], axis=0)
+
+    asked = []
+    for names, views, without in comparisons:
+        has = has_any(views)
+        if without:
+            has = has_any(v for v in views if v not in without) & has_any(without)
+        asked.append((names, has))
+
+    def p_value(model: str, reference: str, metric: str, chosen: np.ndarray) -> float:
+        rows = np.zeros(len(data), dtype=bool)
+        rows[people] = chosen
+        return fold_test(model, reference, metric, rows)
+
+    table, reclassification = compare_view_sets(sample, asked, fold_test=p_value, **options)
+    every = {names["model"] for names, views, _ in comparisons if views == known}
+    shares = view_shares({row: fits[row] for row in every})
+    mean = shares.groupby("view", sort=False)["variance_share"].mean().reset_index(name="share")
+    return AddedValue(table, reclassification, mean.dropna(), base, name)

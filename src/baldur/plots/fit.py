@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import few_features_table
-from baldur.evaluation.result_tables import AS_SELECTED
+from baldur.evaluation.selected_features import AS_SELECTED
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of, rows_of_model
 from baldur.plots.style import Style

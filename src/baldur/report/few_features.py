@@ -22,8 +22,8 @@ import pandas as pd
 
 from baldur.estimators.summary import few_features_table, split_names, unpaid
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.result_tables import AS_SELECTED
 from baldur.evaluation.results import Results
+from baldur.evaluation.selected_features import AS_SELECTED
 from baldur.report.answer import NOT_SHOWN, SHOWN, UNKNOWN, Sentence
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (

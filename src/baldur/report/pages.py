@@ -13,8 +13,9 @@ import pandas as pd
 from baldur import plots
 from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.metrics import AVERAGE, METRICS
-from baldur.evaluation.result_files import AGAIN, REPORT
+from baldur.evaluation.result_files import REPORT
 from baldur.evaluation.results import Results, versions
+from baldur.evaluation.results_reader import AGAIN
 from baldur.exceptions import InputError
 from baldur.report import added_value, features, few_features, methods, tables
 from baldur.report.answer import (

@@ -12,7 +12,7 @@ import pandas as pd
 
 from baldur.evaluation.clinical.decision import SAME_PEOPLE
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.result_tables import EVERYBODY
+from baldur.evaluation.participants import EVERYBODY
 from baldur.evaluation.results import HAS, Results
 from baldur.report.answer import comparison_legend, other_models
 from baldur.report.formatting import (

@@ -15,7 +15,8 @@ import pandas as pd
 from baldur.evaluation.clinical.held_out import classes_of
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.result_files import SUMMARY, VALIDATION_TABLES
-from baldur.evaluation.results import Results, read_tables, versions
+from baldur.evaluation.results import Results, versions
+from baldur.evaluation.results_reader import read_tables
 from baldur.exceptions import InputError
 from baldur.report.answer import (
     Interval,

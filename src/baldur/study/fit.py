@@ -14,10 +14,10 @@ from baldur.core.schema import nearest
 from baldur.estimators.summary import named_outputs, views_used
 from baldur.evaluation.fitted_model import one_label, predict_rows
 from baldur.evaluation.metrics import NO_YES
+from baldur.evaluation.models import rows_with_views
 from baldur.evaluation.nested import fit_all_rows
 from baldur.evaluation.run import Progress
 from baldur.evaluation.validation import describe_views, predictor_shift
-from baldur.evaluation.view_sets import rows_with_views
 from baldur.exceptions import ShiftWarning
 from baldur.saving import SavedModel
 from baldur.study.comparison import open_study

@@ -25,9 +25,9 @@ from baldur.evaluation.result_files import (
     RECALIBRATED,
     SUMMARY,
     VALIDATION_FILES,
-    read_result_table,
 )
 from baldur.evaluation.results import Results
+from baldur.evaluation.results_reader import read_result_table
 from baldur.evaluation.validation import recalibrate
 from baldur.exceptions import InputError
 from baldur.saving import SavedModel

@@ -14,7 +14,7 @@ from baldur.evaluation.clinical.learning_curves import (
     minimum_people_regression,
     r2_of_auc,
 )
-from baldur.evaluation.nested import people_needed
+from baldur.evaluation.results import Results
 from baldur.evaluation.splits import FoldPlan
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table
@@ -116,17 +116,18 @@ def test_wrong_questions_about_sample_size_are_named():
 
 def test_a_comparison_says_how_many_people_it_would_need():
     sim = make_multiview(90, {"a": 6}, random_state=0)
-    found = people_needed(nested_cv({"Dummy": None, "lr": LogisticRegression()}, sim.data,
-                                    sim.target, outer=3))  # fmt: skip
+    models = {"Dummy": None, "lr": LogisticRegression()}
+    found = Results(nested_cv(models, sim.data, sim.target, outer=3)).table("sample_size")
     lr = found[found["model"] == "lr"]
     assert lr["parameters"].unique().tolist() == [6]
     assert set(lr["criterion"]) == {"shrinkage", "optimism", "risk", "all"}
     assert found[found["model"] == "Dummy"]["note"].str.contains("0.5|no features").all()
     wide = make_multiview(40, {"a": 45}, random_state=0)
-    found = people_needed(nested_cv({"lr": LogisticRegression()}, wide.data, wide.target, outer=3))
+    result = nested_cv({"lr": LogisticRegression()}, wide.data, wide.target, outer=3)
+    found = Results(result).table("sample_size")
     assert found["people"].isna().all()
     assert found["note"].str.contains("cannot be fitted to 45 features of 40 people").all()
     numbers = make_multiview(90, {"a": 6}, n_classes=None, noise=0.5, random_state=0)
-    found = people_needed(nested_cv({"ridge": Ridge()}, numbers.data, numbers.target,
-                                    task="regression", outer=3))  # fmt: skip
+    result = nested_cv({"ridge": Ridge()}, numbers.data, numbers.target, task="regression", outer=3)
+    found = Results(result).table("sample_size")
     assert set(found["criterion"]) == {"shrinkage", "optimism", "residual", "all"}

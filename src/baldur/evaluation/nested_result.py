@@ -13,7 +13,7 @@ import pandas as pd
 
 from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
-from baldur.evaluation.clinical.held_out import Resampled
+from baldur.evaluation.clinical.held_out import PLATT, Resampled
 from baldur.evaluation.clinical.metric_intervals import metric_differences
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.jobs import ALL, OuterFit, outcomes_of
@@ -22,6 +22,7 @@ from baldur.evaluation.metric_table import (
     MeanOverOutcomes,
     build_table,
     compare_pairs,
+    corrected_t_test,
     fold_scores,
     format_heading,
     format_table,
@@ -32,20 +33,15 @@ from baldur.evaluation.metric_table import (
 )
 from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.models import Model
-from baldur.evaluation.result_tables import (
-    added_value_of,
-    check_view_sets,
+from baldur.evaluation.participants import participants_frame
+from baldur.evaluation.run import FinishedTask
+from baldur.evaluation.selected_features import (
+    Stability,
     feature_locations,
     few_features_frame,
     few_names_frame,
     image_grids,
-    participants_frame,
-    predictions_frame,
     selected_correlations,
-)
-from baldur.evaluation.run import FinishedTask
-from baldur.evaluation.selected_features import (
-    Stability,
     selection_frame,
     stability_of,
     view_shares,
@@ -53,6 +49,7 @@ from baldur.evaluation.selected_features import (
 )
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.view_additions import AddedValue
+from baldur.evaluation.view_sets import added_value_of, finished_comparisons
 from baldur.exceptions import InputError
 from baldur.preparation.site_effects import COLUMNS
 
@@ -262,6 +259,11 @@ class NestedResult:
         return self.comparison.folds
 
     @property
+    def _test_train_ratio(self) -> float:
+        """Mean ratio of test to training rows, for the corrected t-test."""
+        return float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
+
+    @property
     def class_names(self) -> list[str]:
         """Classes as text, as the columns of the tables name them."""
         return [str(c) for c in self.classes]
@@ -302,7 +304,36 @@ class NestedResult:
 
     def predictions_of(self, fits: Mapping[str, Sequence[OuterFit]]) -> pd.DataFrame:
         """Return the held-out predictions of some fits, by model, in the form of `predictions`."""
-        return predictions_frame(fits, self.data, self.truth, self.classes, self.groups, self.sites)
+        names = np.array(self.class_names)
+        scaled = any(f.scaled for folds in fits.values() for f in folds)
+        parts = []
+        for model, f in ((model, f) for model, folds in fits.items() for f in folds):
+            columns: dict[str, Any] = {
+                "model": model,
+                "repeat": f.repeat + 1,
+                "fold": f.fold + 1,
+                "sample": self.data.sample_ids[f.test].astype(str),
+            }
+            for name, values in (("group", self.groups), ("site", self.sites)):
+                if values is not None:
+                    columns[name] = values[f.test]
+            label, predicted = self.truth[f.test], f.label
+            if len(names):
+                label, predicted = names[label], names[predicted.astype(int)]
+            columns |= {"label": label, "predicted": predicted}
+            for c, name in enumerate(names):
+                columns[f"p_{name}"] = np.nan if f.proba is None else f.proba[:, c]
+            if scaled:
+                columns["probability"] = PLATT if f.scaled else "model"
+            if f.margin is not None and f.margin.ndim == 1:
+                columns["score"] = f.margin
+            elif f.margin is not None:
+                columns |= {f"score_{name}": f.margin[:, c] for c, name in enumerate(names)}
+            parts.append(pd.DataFrame(columns))
+        if not parts:
+            fixed = ["model", "repeat", "fold", "sample", "label", "predicted"]
+            return pd.DataFrame(columns=[*fixed, *(f"p_{name}" for name in names)])
+        return pd.concat(parts, ignore_index=True)
 
     def fold_values(self, model: str, metric: str) -> np.ndarray:
         """Return a metric of one model (mean over outcomes) on the test rows of every outer fold.
@@ -421,12 +452,11 @@ class NestedResult:
         DataFrame
             metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
         """
-        ratio = float(np.mean([len(f.test) / len(f.train) for f in self.folds]))
         some = self.comparison.with_some_views
         parts = []
         for metric in metrics or [self.select_by]:
             by_model = {model: self.fold_values(model, metric) for model in self.finished()}
-            parts.append(compare_pairs(by_model, ratio, metric, some))
+            parts.append(compare_pairs(by_model, self._test_train_ratio, metric, some))
         return pd.concat(parts, ignore_index=True)
 
     def permutation_test(self) -> pd.DataFrame:
@@ -516,24 +546,40 @@ class NestedResult:
         baseline : list of str, optional
             Views that one has anyway; default the `baseline_views` of the comparison.
         **options
-            As in `baldur.evaluation.added_value`: model, thresholds and prevalence.
+            As in `baldur.evaluation.view_additions`: model, thresholds and prevalence.
 
         Returns
         -------
         AddedValue
         """
         views = self.comparison.baseline_views if baseline is None else baseline
+        name = options.pop("model", None)
         with one_thread():
             added = added_value_of(
-                self.comparison, self.finished(), self.resampled, views, **options
+                self.comparison.models,
+                self.data,
+                self.finished(),
+                self.resampled,
+                views,
+                None if name is None else self.comparison.model(name),
+                self._fold_p_value,
+                **options,
             )
         added.result = self
         return added
 
+    def _fold_p_value(self, model: str, reference: str, metric: str, rows: np.ndarray) -> float:
+        """Return the p-value of the corrected resampled t-test over the folds, on some samples."""
+        value, other = (
+            np.array([f.score(metric, self.truth, len(self.classes), rows) for f in self.fits[m]])
+            for m in (model, reference)
+        )
+        return corrected_t_test(value - other, self._test_train_ratio)[2]
+
     @property
     def has_added_value(self) -> bool:
         """Whether baseline views were named, and `added_value` has anything to compare."""
-        return not self.results and self._checked_view_sets[0]
+        return not self.results and self._added_value_checked[0]
 
     @property
     def added_value_missing(self) -> str:
@@ -541,12 +587,18 @@ class NestedResult:
         texts = {k: one.added_value_missing for k, one in self.results.items()}
         if texts:
             return " ".join(f"{outcome}: {text}" for outcome, text in texts.items() if text)
-        return self._checked_view_sets[1]
+        return self._added_value_checked[1]
 
     @cached_property
-    def _checked_view_sets(self) -> tuple[bool, str]:
+    def _added_value_checked(self) -> tuple[bool, str]:
+        """Whether any view sets can be compared, and which cannot."""
         views = self.comparison.baseline_views
-        return check_view_sets(self.comparison, self.finished(), views) if views else (False, "")
+        if not views:
+            return False, ""
+        _, comparisons, missing = finished_comparisons(
+            self.comparison.models, self.data, self.finished(), views
+        )
+        return bool(comparisons), missing
 
     # -- features --------------------------------------------------------------------------
 
