@@ -26,7 +26,7 @@ from baldur.inference.dense_members import (
     share_beyond_chance,
 )
 from baldur.inference.design import ColumnDesign
-from baldur.inference.ensemble import SCREENED, Designs, fit_ensemble
+from baldur.inference.ensemble import SCREENED, fit_ensemble
 from baldur.inference.stacking import mixture
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, residual, take_folds
@@ -384,15 +384,15 @@ def test_the_posterior_over_all_candidates_is_that_over_the_chosen_ones(task, ab
     """Variances of 0 for the other candidates change no moment."""
     _, _, _data, batch = case_of(task, absent)
     ensemble = fit_ensemble(batch, members=("screened_10",))
-    designs = Designs.of(batch)
-    for j, point in enumerate(ensemble.points):
-        for every in (False, True):
-            q = designs.attach(point, np.arange(len(point.folds)), every=every)
+    for every in (False, True):
+        points = list(ensemble.posteriors(ensemble.weights, *batch.designs(), every=every))
+        assert len(points) == len(ensemble.points)
+        for j, folds, q in points:
             assert q.s.shape[2] == (sum(SIZES) if every else 10)
             q.refresh()
             mean, var = q.moments()
-            np.testing.assert_allclose(mean, ensemble.mean[j, point.folds], rtol=1e-5, atol=1e-6)
-            np.testing.assert_allclose(var, ensemble.var[j, point.folds], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(mean, ensemble.mean[j, folds], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(var, ensemble.var[j, folds], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("task", TASKS)

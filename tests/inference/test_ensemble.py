@@ -9,7 +9,6 @@ from scipy.stats import norm
 from baldur.inference.ensemble import (
     MEMBERS,
     NEGLIGIBLE,
-    Designs,
     first_views,
     fit_ensemble,
     held_moments,
@@ -202,14 +201,14 @@ def test_the_base_rate_is_literal(task):
 def test_posteriors_computed_again_are_those_that_were_fitted(task, absent, by_grams):
     """From prior variances and sites alone, in all folds or in some of them."""
     _, _, _data, batch, ensemble = fitted(task, absent, by_grams)
-    designs = Designs.of(batch)
     real = batch.counted[:, None]
-    for j, point in enumerate(ensemble.points):
-        assert point.q.solution is None
-        for at in (np.arange(len(point.folds)), np.arange(len(point.folds))[-1:]):
-            q = designs.attach(point, at)
+    assert all(point.q.solution is None for point in ensemble.points)
+    for some in (np.arange(3), [2]):
+        weights = np.zeros_like(ensemble.weights)
+        weights[:, some] = ensemble.weights[:, some]
+        for j, folds, q in ensemble.posteriors(weights, *batch.designs()):
+            assert set(folds) <= set(some)
             q.refresh()
-            folds = point.folds[at]
             mean, var = q.moments()
             np.testing.assert_allclose(
                 mean * real[folds], ensemble.mean[j, folds] * real[folds], rtol=1e-7, atol=1e-8
@@ -239,8 +238,8 @@ def test_point_weights_are_shares_of_members_less_what_is_negligible():
             assert not weights[j, f].any()
         else:
             assert (weights[j, f] >= literal[j, f] - 1e-12).all()
-    for j, at in ensemble.used(weights):
-        assert weights[j, ensemble.points[j].folds[at]].any(axis=1).all()
+    for j, folds, _ in ensemble.posteriors(weights, *ensemble.batch.designs()):
+        assert weights[j, folds].any(axis=1).all()
 
 
 def test_the_stacked_ensemble_is_made_of_its_members():
@@ -269,12 +268,12 @@ def test_moments_by_views_are_literal(task):
     np.testing.assert_allclose(var[1], spread.sum(axis=0) + 0.04 * (want - base) ** 2, rtol=1e-10)
     # One view: that of posteriors without the other.
     assert (ensemble.view_order()[:, 0] == 0).all()  # where the signal is
-    designs, means, variances = Designs.of(batch), [], []
+    means, variances = [], []
     views = np.tile([True, False], (3, 1))
-    for point in ensemble.points:
-        q = restricted(designs.attach(point, np.arange(len(point.folds))), views[point.folds])
+    for _, folds, q in ensemble.posteriors(ensemble.weights, *batch.designs()):
+        q = restricted(q, views[folds])
         found = np.zeros((2, 3, *mean.shape[2:]))
-        found[:, point.folds] = held_moments(q, batch.held_absent()[point.folds])
+        found[:, folds] = held_moments(q, batch.held_absent()[folds])
         means.append(found[0])
         variances.append(found[1])
     one = mixture(np.stack(means), np.stack(variances), weights[..., None])
@@ -287,13 +286,11 @@ def test_moments_by_views_are_literal(task):
 
 def test_restricted_to_some_views_has_no_part_of_the_others():
     _, _, _data, batch, ensemble = fitted()
-    designs = Designs.of(batch)
     views = np.array([[True, False], [True, True], [False, True]])
-    for point in ensemble.points:
-        at = np.arange(len(point.folds))
-        q = restricted(designs.attach(point, at), views[point.folds])
+    for _, folds, q in ensemble.posteriors(ensemble.weights, *batch.designs()):
+        q = restricted(q, views[folds])
         parts = q.design.parts(q.solution, q.s)
-        assert (np.abs(parts).max(axis=(2, 3)) > 0).tolist() == views[point.folds].tolist()
+        assert (np.abs(parts).max(axis=(2, 3)) > 0).tolist() == views[folds].tolist()
 
 
 def test_views_by_falling_variance_of_their_part():
@@ -358,16 +355,13 @@ def test_one_factorisation_serves_all_numbers_of_views(task):
     problem, _ = make_problem(task, N=60, sizes=(4, 2, 7))
     _data, batch = gathered(problem, unequal_folds(60))
     ensemble = fit_ensemble(batch)
-    designs = Designs.of(batch)
     order = np.array([[0, 1, 2], [2, 0, 1], [1, 2, 0]])
-    for point in ensemble.points:
-        at = np.arange(len(point.folds))
-        found = list(moments_by_views(designs.attach(point, at), order[point.folds], [1, 2], None))
+    for _, folds, q in ensemble.posteriors(ensemble.weights, *batch.designs()):
+        found = list(moments_by_views(q, order[folds], [1, 2], None))
         for count, moments in zip((1, 2), found, strict=True):
-            views = first_views(order[point.folds], count)
-            q = restricted(designs.attach(point, at), views)
-            assert q.design.uses_features
-            for got, want in zip(moments, held_moments(q, None), strict=True):
+            part = restricted(q, first_views(order[folds], count))
+            assert part.design.uses_features
+            for got, want in zip(moments, held_moments(part, None), strict=True):
                 np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-10)
 
 

@@ -27,7 +27,7 @@ from baldur.inference import fit_context, inner_folds
 from baldur.inference.ensemble import MEMBERS, SCREENED
 from baldur.inference.fit import FitResult, fit_default, score_path
 from baldur.inference.fit_context import FitContext
-from baldur.inference.inner_folds import Problem, folds_at_once, gather_data
+from baldur.inference.inner_folds import Problem, folds_at_once
 from baldur.inference.predictor import KernelGaussian, WeightGaussian
 from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking
@@ -207,11 +207,7 @@ def scored(task, sizes=(4, 8)):
     """A fit whose only fold holds out all rows, fitted to all rows, and its scores."""
     problem, _ = make_problem(task, N=42, sizes=sizes, absent=True)
     everyone = np.arange(42)
-    index = [np.arange(D) for D in problem.widths]
-    data, places = gather_data(problem, [index, index], None)
-    fit = FitContext(data, index, places, [(everyone, everyone)])
-    fit.fit_ensembles(MEMBERS, 200)
-    fit.stack()
+    fit = FitContext(problem, [(everyone, everyone)], MEMBERS, 200)
     equal = np.full((1, len(fit.full.names)), 1.0 / len(fit.full.names))
     fit.stacking = Stacking(equal, np.array([1.4]), np.array([0.04]))
     fit.stackings = [fit.stacking]

@@ -303,7 +303,7 @@ def test_a_stack_that_is_nearly_the_base_rate_predicts_the_base_rate():
 def searched(X, H, eta, w, size, groups=None, allowed=None):
     """Search one fold: X (n, L), H and eta (C, n), w (C, L)."""
     allowed = np.ones(X.shape[1]) if allowed is None else allowed
-    groups = None if groups is None else np.asarray(groups)[None]
+    groups = np.arange(X.shape[1]) if groups is None else np.asarray(groups)
     count = np.array([float(len(X))])
     return search(
         X[None],
@@ -313,8 +313,14 @@ def searched(X, H, eta, w, size, groups=None, allowed=None):
         size,
         allowed=allowed[None],
         count=count,
-        groups=groups,
+        groups=groups[None],
+        **one_view(1, X.shape[1]),
     )
+
+
+def one_view(F, L):
+    """Return arguments of a search in which no column has to enter and all are of one view."""
+    return {"always": np.zeros((F, L), dtype=bool), "owner": np.zeros((F, L), dtype=int)}
 
 
 @pytest.fixture
@@ -339,7 +345,8 @@ def test_several_folds_are_searched_as_one_by_one(setting, constants):
     three = (many, weight, np.stack([eta] * 3), np.stack([w] * 3), 8)
     for memory in (1 << 23, 1):
         constants(SEARCH_BYTES=memory)
-        basis = search(*three, allowed=allowed, count=count)
+        groups = np.tile(np.arange(12), (3, 1))
+        basis = search(*three, allowed=allowed, count=count, groups=groups, **one_view(3, 12))
         assert [int(ends[-1]) for ends in basis.ends[:2]] == [8, 5]
         for f in range(3):
             n = int(count[f])

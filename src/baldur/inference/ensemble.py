@@ -17,7 +17,6 @@ import numpy as np
 from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.dense_members import (
     Member,
-    ScalePoint,
     fit_per_view,
     fit_pooled,
     fit_screened,
@@ -125,48 +124,25 @@ class Ensemble:
         var = (parts**2).sum(axis=-1) / count - mean**2
         return np.argsort(-var.sum(axis=-1), axis=1, kind="stable")
 
-    def used(self, weights: Array) -> list[tuple[int, IntArray]]:
-        """Return the points with positive weights (J, F, C), and the folds of each.
+    def posteriors(
+        self, weights: Array, candidates: ColumnDesign, dense: Design, *, every: bool = False
+    ) -> Iterator[tuple[int, IntArray, WeightPosterior]]:
+        """Yield the points with positive weights (J, F, C): number, folds, and q(w) unsolved.
 
-        Folds are counted among those of the point.
+        The designs are those of the batch. A point that is about some candidates has these as its
+        columns, or with `every` all of them, those that it has not chosen with variance 0.
         """
-        points = []
         for j, point in enumerate(self.points):
             at = np.flatnonzero(weights[j, point.folds].any(axis=1))
-            if len(at):
-                points.append((j, at))
-        return points
-
-
-@dataclass(frozen=True)
-class Designs:
-    """The designs of a batch, from which posteriors are computed."""
-
-    dense: Design
-    candidates: ColumnDesign
-
-    @classmethod
-    def of(cls, batch: FoldBatch, held: bool = True) -> Designs:
-        """Gather the features of the training rows, and of the held-out rows where asked for."""
-        columns = batch.candidate_design(held)
-        return cls(columns if batch.data.grams is None else batch.gram_design(), columns)
-
-    def attach(self, point: ScalePoint, at: IntArray, *, every: bool = False) -> WeightPosterior:
-        """Return the q(w) of some folds of a point, without its solution.
-
-        A point that is about some candidates has these as its columns, or with `every` all of
-        them, those that it has not chosen with variance 0.
-        """
-        q, folds = take_folds(point.q, at), point.folds[at]
-        if not point.selects:
-            return replace(q, design=take_folds(self.dense, folds))
-        design = take_folds(self.candidates, folds)
-        if point.columns is None:
-            return replace(q, design=design)
-        columns = point.columns[at]
-        if every:
-            return replace(q, s=over_candidates(q.s, columns, design.owner.shape[1]), design=design)
-        return replace(q, design=design.reordered(columns))
+            if not len(at):
+                continue
+            q, folds = take_folds(point.q, at), point.folds[at]
+            q.design = take_folds(candidates if point.selects else dense, folds)
+            if point.columns is not None and every:
+                q.s = over_candidates(q.s, point.columns[at], candidates.owner.shape[1])
+            elif point.columns is not None:
+                q.design = q.design.reordered(point.columns[at])
+            yield j, folds, q
 
 
 def over_candidates(s: Array, columns: IntArray, count: int) -> Array:
@@ -197,7 +173,7 @@ def fit_ensemble(
     batch: FoldBatch, *, members: Sequence[str] = MEMBERS, max_iter: int = 200
 ) -> Ensemble:
     """Fit every member on the training rows of each fold."""
-    problem, designs = batch.data.problem, Designs.of(batch)
+    problem, (candidates, dense) = batch.data.problem, batch.designs()
     widths = np.array(problem.widths)
     likelihood, absent = batch.likelihood(), batch.absent()
     several = problem.logistic and likelihood.n_outputs > 1
@@ -214,25 +190,25 @@ def fit_ensemble(
     for name in ("spike_slab", "spike_slab_wide"):
         if name in members or "spike_slab_wide" in members:
             wide = name == "spike_slab_wide"
-            arguments = designs.candidates, absent, widths
+            arguments = candidates, absent, widths
             slab, fitted[name] = fit(partial(fit_spike_slab, *arguments, wide=wide), slab)
     if "spike_slab" not in members:
         fitted.pop("spike_slab", None)
     if "per_view" in members and len(widths) > 1:
-        fitted["per_view"] = fit(partial(fit_per_view, designs.dense, absent), None)[1]
+        fitted["per_view"] = fit(partial(fit_per_view, dense, absent), None)[1]
     if "pooled" in members:
-        fitted["pooled"] = fit_pooled(designs.dense, absent, outputs)
+        fitted["pooled"] = fit_pooled(dense, absent, outputs)
     elif "per_view" in members and len(widths) == 1:
-        fitted["per_view"] = fit_pooled(designs.dense, absent, outputs)
+        fitted["per_view"] = fit_pooled(dense, absent, outputs)
     total = int(widths.sum())
     sizes = _screened_sizes(members, total, alone=not fitted)
     if sizes:
         left = residual(likelihood.T, likelihood.weight, logistic=problem.logistic)
-        order, squares = marginal_associations(designs.candidates, left, absent)
+        order, squares = marginal_associations(candidates, left, absent)
     smaller: Member | None = None
     for name, size in sizes.items():
         smaller = fitted[name] = fit_screened(
-            designs.candidates,
+            candidates,
             absent,
             outputs,
             order[:, :size],
@@ -329,11 +305,8 @@ def view_moments(
     means = np.repeat(ensemble.held_mean[None], len(counts), axis=0)  # (V, J, F, C, p)
     variances = np.repeat(ensemble.held_var[None], len(counts), axis=0)
     if fewer:
-        designs = Designs.of(ensemble.batch)
-        for j, at in ensemble.used(weights):
-            folds = ensemble.points[j].folds[at]
+        for j, folds, q in ensemble.posteriors(weights, *ensemble.batch.designs()):
             lacking = None if held_absent is None else held_absent[folds]
-            q = designs.attach(ensemble.points[j], at)
             for v, moments in enumerate(moments_by_views(q, order[folds], fewer, lacking)):
                 means[v, j, folds], variances[v, j, folds] = moments
     slope, slope_var = stacking.slope[:, None, None], stacking.slope_var[:, None, None]

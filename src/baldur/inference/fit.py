@@ -29,7 +29,7 @@ from baldur.core.threads import few_blas_threads
 from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.ensemble import MEMBERS
 from baldur.inference.fit_context import FitContext, Watcher
-from baldur.inference.inner_folds import Fold, Problem, candidates, gather_data
+from baldur.inference.inner_folds import Fold, Problem
 from baldur.inference.predictor import Predictor, principal_directions, rank_moments
 from baldur.inference.selection import (
     Score,
@@ -115,12 +115,7 @@ def fit_default(
     if isinstance(n_features, np.ndarray) and not n_features.any():
         n_features = 0
     with few_blas_threads(problem.n_samples):
-        everyone = np.arange(problem.n_samples)
-        chosen, grams = candidates(problem, [*(train for train, _ in folds), everyone])
-        data, places = gather_data(problem, chosen, grams)
-        fit = FitContext(data, chosen[-1], places, folds, n_jobs, watch)
-        fit.fit_ensembles(members, max_iter)
-        fit.stack()
+        fit = FitContext(problem, folds, members, max_iter, n_jobs, watch)
         result = _project_and_select(fit, margin, n_factors, n_features)
         fit.release()
         return result
@@ -239,8 +234,8 @@ def _select_per_view(
     """
     if len(stored.missing(most)):
         data, widths = fit.data, fit.problem.widths
-        levels = 1 if data.groups is None else int(np.bincount(data.groups).max())
-        size = int(np.minimum(most, widths).sum()) * levels + int(data.always.sum())
+        levels = np.bincount(data.groups).max(initial=1)
+        size = int(np.minimum(most, widths).sum() * levels) + int(data.always.sum())
         every = np.ones(len(widths), dtype=bool)
         limits = len(widths), size, most
         stored = StoredPath(fit, fit.path(*limits), fit.fold_paths(*limits), every, size)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from baldur.core.types import Array, Index, IntArray, Mask
+from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.ensemble import (
     Ensemble,
     first_views,
@@ -22,7 +22,14 @@ from baldur.inference.ensemble import (
     over_candidates,
     view_moments,
 )
-from baldur.inference.inner_folds import EnsembleData, Fold, FoldBatch, folds_at_once
+from baldur.inference.inner_folds import (
+    Fold,
+    FoldBatch,
+    Problem,
+    candidates,
+    folds_at_once,
+    gather_data,
+)
 from baldur.inference.selection import (
     CONFIDENT,
     INTERVAL,
@@ -46,39 +53,38 @@ VIEW_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 class FitContext:
     """The ensemble on all rows and in batches of inner folds, stacked and scored.
 
-    `fit_ensembles`, `stack` and `score_views` are called once, in this order; each sets what the
-    next ones need.
+    `score_views` is called before all other scores but that of the base rate.
 
-    Shapes: folds (training rows, held-out rows), weight (N,), held_whole (mean, var).
+    Shapes: folds (training rows, held-out rows), weight (N,).
     """
 
     full: Ensemble  # on all rows
     ensembles: list[Ensemble]  # in the folds of each batch
     stacking: Stacking  # learned on all held-out rows
     stackings: list[Stacking]  # for each fold of each batch, learned without its held-out rows
-    held_whole: list[tuple[Array, Array]]  # held-out moments of the ensemble in each batch
+    held_whole: list[tuple[Array, Array]]  # held-out mean and variance of each batch
     whole: tuple[Array, Array]  # the same side by side, without padding, (R, C)
     losses: Array  # (N,); held-out losses of the ensemble
     allowed = 0.0  # how much larger the loss of a submodel may be
 
     def __init__(
         self,
-        data: EnsembleData,
-        index: Index,
-        places: list[IntArray],
+        problem: Problem,
         folds: Sequence[Fold],
+        members: Sequence[str],
+        max_iter: int,
         n_jobs: int | None = None,
         watch: Watcher | None = None,
     ) -> None:
-        self.problem = problem = data.problem
-        self.data, self.index = data, index
+        rows, nobody = np.arange(problem.n_samples), np.zeros(0, dtype=np.intp)
+        chosen, grams = candidates(problem, [*(train for train, _ in folds), rows])
+        data, places = gather_data(problem, chosen, grams)
+        self.problem, self.data, self.index = problem, data, chosen[-1]
         self.n_jobs, self.watch = n_jobs, watch
         self.weight = problem.weight / problem.weight.mean()
         self.n_factors = problem.T.shape[1]  # latent factors behind the outputs
         M = data.n_views
         self.view_counts = [n for n in VIEW_COUNTS if n < M] + [M]
-        nobody = np.zeros(0, dtype=np.intp)
-        self.everyone = FoldBatch.of(data, [(np.arange(problem.n_samples), nobody)], places[-1:])
         step = folds_at_once(data, max(len(train) for train, _ in folds), len(places[0]))
         self.batches = [
             FoldBatch.of(data, folds[at : at + step], places[:-1][at : at + step])
@@ -86,6 +92,9 @@ class FitContext:
         ]
         self.held_rows = [held for _, held in folds]
         self.row = np.concatenate([batch.held[batch.held_counted > 0] for batch in self.batches])
+        everyone = FoldBatch.of(data, [(rows, nobody)], places[-1:])
+        self._fit_ensembles(everyone, members, max_iter)
+        self._stack()
 
     def each(self, function: Callable[..., Any], *batches: Sequence[Any]) -> list[Any]:
         """Return the results of a function for what there is of every batch of folds, in order."""
@@ -99,24 +108,23 @@ class FitContext:
 
     # -- the ensemble and its weights ------------------------------------------------------
 
-    def fit_ensembles(self, members: Sequence[str], max_iter: int) -> None:
+    def _fit_ensembles(self, everyone: FoldBatch, members: Sequence[str], max_iter: int) -> None:
         """Fit the members on all rows and in every fold, with at most so many iterations each."""
-        settings: dict[str, Any] = {"members": members, "max_iter": max_iter}
-        self.full = fit_ensemble(self.everyone, **settings)
+        self.full = fit_ensemble(everyone, members=members, max_iter=max_iter)
         # Parts of the work, measured from 100 x 220 to 400 x 20,020: all samples take 4 to 16 % of
         # the time, inner folds 50 to 70 %, submodels of fewer views or features 10 to 18 % each.
         self.tell("the ensemble is fitted on all samples", 0.08)
         fitted, total = count(1), len(self.batches)
 
         def fit(batch: FoldBatch) -> Ensemble:
-            ensemble = fit_ensemble(batch, **settings)
+            ensemble = fit_ensemble(batch, members=members, max_iter=max_iter)
             k = next(fitted)
             self.tell(f"{k} of {total} batches of inner folds are fitted", 0.08 + 0.62 * k / total)
             return ensemble
 
         self.ensembles = self.each(fit, self.batches)
 
-    def stack(self) -> None:
+    def _stack(self) -> None:
         """Learn the stacking weights, with and without the held-out rows of each fold."""
         moments = []
         for batch, ensemble in zip(self.batches, self.ensembles, strict=True):

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.exceptions import InputError
-from baldur.inference.design import ColumnDesign, GramDesign, gather
+from baldur.inference.design import ColumnDesign, Design, GramDesign, gather
 from baldur.inference.path_search import EntryCosts
 from baldur.model.likelihood import GaussianLikelihood, LogisticLikelihood, Task, residual
 from baldur.model.posterior import INTERCEPT_VAR, with_ones
@@ -47,9 +47,6 @@ def inner_folds(
     if stratified:
         n_folds = max(2, min(n_folds, int(np.unique(labels, return_counts=True)[1].min())))
     if groups is not None:
-        groups = np.asarray(groups)
-        if groups.shape != (n,):
-            raise InputError(f"groups must have {n} entries, but has shape {groups.shape}.")
         n_folds = min(n_folds, len(np.unique(groups)))
         if n_folds < 2:
             raise InputError("groups: inner folds need at least two groups, but there is one.")
@@ -127,7 +124,7 @@ class EnsembleData:
     problem: Problem
     columns: Array  # (N, U); features that are a candidate in some fold
     owner: IntArray  # (U,); their views
-    groups: IntArray | None  # (U,); columns with the same number enter a submodel together, or None
+    groups: IntArray  # (U,); columns with the same number enter a submodel together
     grams: Array | None  # (M, N, N)
     absent: Array | None  # (N, M)
     always: Mask  # (U,); columns that every submodel has
@@ -184,6 +181,11 @@ class FoldBatch:
         """Return which candidates every submodel has, (F, L)."""
         return self.data.always[self.candidates] & (self.used > 0)
 
+    def groups(self) -> IntArray:
+        """Return the group of each candidate, (F, L); columns that pad stand alone."""
+        alone = self.data.groups.max(initial=-1) + 1 + np.arange(self.used.shape[1])
+        return np.where(self.used > 0, self.data.groups[self.candidates], alone)
+
     def costs(self) -> EntryCosts | None:
         """Return what the candidates cost, (F, L), or None."""
         return None if self.data.costs is None else self.data.costs.take(self.candidates)
@@ -219,6 +221,11 @@ class FoldBatch:
         X1[:, :, 0] = self.counted
         new = with_ones(self.candidate_cells(self.held, self.held_counted)) if held else None
         return ColumnDesign(X1, self.owner(), self.count, self.data.n_views, INTERCEPT_VAR, new)
+
+    def designs(self, held: bool = True) -> tuple[ColumnDesign, Design]:
+        """Return the candidates, and all features: through Gram matrices where there are such."""
+        columns = self.candidate_design(held)
+        return columns, columns if self.data.grams is None else self.gram_design()
 
     def gram_design(self) -> GramDesign:
         """Return all features through the Gram matrices of their views."""
@@ -338,17 +345,16 @@ class Problem:
             return 0.0
         owner = np.repeat(np.arange(len(self.widths)), self.widths)
         numbers = self.group_numbers([np.arange(D) for D in self.widths])
-        every = np.arange(len(owner))
-        payments = self.costs.payments(every, owner, every if numbers is None else numbers)
+        payments = self.costs.payments(np.arange(len(owner)), owner, numbers)
         return float(np.cumsum(sum(payments))[-1])
 
-    def group_numbers(self, index: Index) -> IntArray | None:
+    def group_numbers(self, index: Index) -> IntArray:
         """Return one number for each of some columns, those of all views side by side, (L,).
 
-        Columns of one group share it. None where every column stands alone.
+        Columns of one group share it.
         """
         if self.groups is None:
-            return None
+            return np.arange(sum(map(len, index)))
         starts = np.cumsum([0, *(group.max(initial=-1) + 1 for group in self.groups)])
         parts = [g[i] + start for g, i, start in zip(self.groups, index, starts, strict=False)]
         return np.concatenate(parts).astype(np.intp)

@@ -146,9 +146,9 @@ def search(
     *,
     allowed: Array,
     count: Array,
-    groups: IntArray | None = None,
-    always: Mask | None = None,
-    owner: IntArray | None = None,
+    groups: IntArray,
+    always: Mask,
+    owner: IntArray,
     most: IntArray | None = None,
     costs: EntryCosts | None = None,
 ) -> Basis:
@@ -164,9 +164,6 @@ def search(
     F, n, L = X.shape
     C = H.shape[1]
     by_view = most is not None or costs is not None
-    groups = np.tile(np.arange(L), (F, 1)) if groups is None else groups
-    always = np.zeros((F, L), dtype=bool) if always is None else always
-    owner = np.zeros((F, L), dtype=np.intp) if owner is None else owner
     most = np.full(int(owner.max(initial=0)) + 1, L) if most is None else most
     a = correlation_noise(X, H.mean(axis=1), allowed)
     total = H.sum(axis=-1)

@@ -29,7 +29,6 @@ from scipy import linalg
 from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.inference.design import GramDesign
 from baldur.inference.ensemble import (
-    Designs,
     Ensemble,
     first_views,
     noise_variance,
@@ -74,8 +73,7 @@ class SubmodelPath:
         """
         data = self.batch.data
         columns = self.batch.candidates[fold][self.order[fold, : self.length[fold]]]
-        features = columns if data.groups is None else data.groups[columns]
-        return columns, data.owner[columns], features, data.always[columns]
+        return columns, data.owner[columns], data.groups[columns], data.always[columns]
 
     def features_per_view(self, fold: int) -> IntArray:
         """Return how many features of each view count, (M,)."""
@@ -219,10 +217,9 @@ def make_path(
     `most` is the largest number of features of each view, (M,), or None.
     """
     batch, data = ensemble.batch, ensemble.batch.data
-    designs = Designs.of(batch, held=False)
+    designs = candidates, _ = batch.designs(held=False)
     views = first_views(ensemble.view_order(), n_views)
-    X = designs.candidates.X1[:, :, 1:]
-    owner = designs.candidates.owner
+    X, owner = candidates.X1[:, :, 1:], candidates.owner
     F, C = ensemble.base_logit.shape
     padded = np.concatenate([views, np.zeros((F, 1), dtype=bool)], axis=1)
     allowed = np.take_along_axis(padded, owner, axis=1).astype(float)
@@ -233,17 +230,15 @@ def make_path(
         mean, var = mean.copy(), var.copy()
     w = np.zeros((F, C, X.shape[2]))
     noise = np.zeros((F, C))
-    for j, at in ensemble.used(first + final):
-        point = ensemble.points[j]
-        folds = point.folds[at]
-        q = restricted(designs.attach(point, at), views[folds])
+    for j, folds, q in ensemble.posteriors(first + final, *designs):
+        q = restricted(q, views[folds])
         if not views[folds].all():
             mean[j, folds], var[j, folds] = q.moments()
         s, columns = q.s, None
         if isinstance(q.design, GramDesign):
-            s = take_folds(designs.candidates, folds).spread(s)
-        elif point.columns is not None:
-            columns = point.columns[at]
+            s = take_folds(candidates, folds).spread(s)
+        elif (chosen := ensemble.points[j].columns) is not None:
+            columns = chosen[np.isin(ensemble.points[j].folds, folds)]
             s = over_candidates(s, columns, X.shape[2])
         cells = X if len(folds) == F else X[folds]
         w[folds] += first[j, folds][..., None] * s * np.matmul(q.solution.alpha, cells)
@@ -263,7 +258,7 @@ def make_path(
         size,
         allowed=allowed,
         count=batch.count,
-        groups=None if data.groups is None else data.groups[batch.candidates],
+        groups=batch.groups(),
         always=batch.always(),
         owner=owner,
         most=most,

@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 
 from baldur.core.types import Array, Index, IntArray, Mask
-from baldur.inference.ensemble import (
-    Designs,
-    noise_variance,
-    restricted,
-)
+from baldur.inference.ensemble import noise_variance, restricted
 from baldur.inference.fit_context import FitContext
 from baldur.inference.inner_folds import with_their_groups
 from baldur.inference.path_search import whole_groups
@@ -269,12 +265,11 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
     left_out, C = score.left_out, fit.problem.T.shape[1]
     regression = not fit.problem.logistic
     weights = fit.full.point_weights(fit.stacking.shares)[:, 0]  # (J, C)
-    designs = Designs.of(fit.full.batch)
-    nobody = np.zeros(1, dtype=np.intp)
+    designs = candidates, _ = fit.full.batch.designs()
     gaussians = []
     noise, parts, lacking = np.zeros(C), 0.0, 0.0
-    for j, _ in fit.full.used(weights[:, None]):
-        q = restricted(designs.attach(fit.full.points[j], nobody, every=True), views)
+    for j, _, q in fit.full.posteriors(weights[:, None], *designs, every=True):
+        q = restricted(q, views)
         w = weights[j]
         noise = noise + w * noise_variance(q.noise, (1, C))[0]
         parts = parts + w[:, None] * q.design.parts(q.solution, q.s)[0]
@@ -287,7 +282,7 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
         fit.full.base_logit[0], slope, float(fit.stacking.slope_var[0]), shrink, spread
     )
     signal = (slope * shrink) ** 2 * mean_squares(np.asarray(parts), fit.data.absent)
-    blocks, order = _blocks(fit, gaussians, designs)
+    blocks, order = _blocks(fit, gaussians, candidates.X1[0, :, 1:])
     weights = weights[order]
     final: Calibration | None = calibration
     if len(blocks) == 1 and isinstance(blocks[0], WeightGaussian):
@@ -307,9 +302,12 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
 
 
 def _blocks(
-    fit: FitContext, gaussians: list[tuple[int, WeightPosterior]], designs: Designs
+    fit: FitContext, gaussians: list[tuple[int, WeightPosterior]], X: Array
 ) -> tuple[list[WeightGaussian | KernelGaussian], list[int]]:
-    """Return the Gaussians as blocks of one kind each, and their order among the points."""
+    """Return the Gaussians as blocks of one kind each, and their order among the points.
+
+    Shapes: X (N, L).
+    """
     kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
     for j, q in gaussians:
         by_view = fit.data.grams is not None and not fit.full.points[j].selects
@@ -333,7 +331,7 @@ def _blocks(
         )
         s = np.stack([q.s[0] for _, q in pairs])
         if kind == "columns":
-            cells = np.ascontiguousarray(designs.candidates.X1[0, :, 1:])
+            cells = np.ascontiguousarray(X)
             blocks.append(KernelGaussian(alpha, half, s, INTERCEPT_VAR, fit.index, cells, None))
         else:
             train = list(fit.problem.views)
