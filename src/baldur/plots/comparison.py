@@ -365,7 +365,7 @@ class OutcomesDisplay(Display):
     def _sentence(self) -> str:
         first = self.models[0]
         rows = self.table[self.table["model"] == first].head(9).to_dict("records")
-        listed = "; ".join(f"{_called(r['outcome'])} {with_interval(r)}" for r in rows)
+        listed = "; ".join(f"{_outcome_name(r['outcome'])} {with_interval(r)}" for r in rows)
         n = len([o for o in self.outcomes if o != AVERAGE])
         return (
             f"{metric_name(self.metric)} of {count(len(self.models), 'model')} for "
@@ -389,10 +389,10 @@ class OutcomesDisplay(Display):
             style.reference_line(main, 0.5)
         if outcomes[0] == AVERAGE:
             main.axhline(0.5, color=style.faint, linewidth=1.0, zorder=0)
-        style.name_rows(main, [_called(o) for o in outcomes], 0.34)
+        style.name_rows(main, [_outcome_name(o) for o in outcomes], 0.34)
         main.set_xlabel(f"{metric_axis(self.metric, between=' (')})")
         self._legend(handles, models, style)
 
 
-def _called(outcome: Any) -> str:
+def _outcome_name(outcome: Any) -> str:
     return MEAN if str(outcome) == AVERAGE else str(plain(outcome))

@@ -166,7 +166,7 @@ class CorrelationDisplay(Display):
     def _mark_rows(self, ax: Any, *, numbered: bool) -> None:
         """Mark interchangeable features in the names of the rows, and number these."""
         marked = self._interchangeable()
-        texts = [one.get_text() for one in ax.get_yticklabels()]
+        texts = [text.get_text() for text in ax.get_yticklabels()]
         for i, pair in enumerate(self.features):
             before = "~ " if pair in marked else ""
             texts[i] = f"{before}{texts[i]}{f'  {i + 1}' if numbered else ''}"

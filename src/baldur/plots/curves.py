@@ -252,8 +252,8 @@ class RankingDisplay(Display):
     """One curve per model or class, a band for the first model, and the areas under the curves."""
 
     curves: ClassVar[Callable[..., pd.DataFrame]]
-    called: ClassVar[str]
-    headings: ClassVar[tuple[str, str]]
+    title: ClassVar[str]
+    labels: ClassVar[tuple[str, str]]
     area: ClassVar[tuple[str, str, str]]
     """Measure of the area in the table of areas, its name, and its short name in a legend."""
 
@@ -261,7 +261,7 @@ class RankingDisplay(Display):
         super().__init__(table)
         self.areas = areas
         self.nothing = (
-            f"{self.called} without lines: no model has scores of classes.",
+            f"{self.title} without lines: no model has scores of classes.",
             "No model has scores of classes.",
         )
 
@@ -287,7 +287,7 @@ class RankingDisplay(Display):
         resamples : int, default=2000
             Number of bootstrap samples for the bands.
         """
-        rows = chosen_models(predictions, models, cls.called, classes)
+        rows = chosen_models(predictions, models, cls.title, classes)
         record = {} if classes is None else {"classes": classes}
         results = Results(tables={"predictions": rows}, record=record)
         return cls.from_result(results, models, resamples)
@@ -298,7 +298,7 @@ class RankingDisplay(Display):
     ) -> Self:
         """Show models of a result; `models` and `resamples` are as in `from_predictions`."""
         results = results_of(result)
-        rows = chosen_models(results.table("predictions"), models, cls.called, results.classes)
+        rows = chosen_models(results.table("predictions"), models, cls.title, results.classes)
         if not len(rows):
             return cls(pd.DataFrame())
         first, *others = dict.fromkeys(rows["model"].astype(str))
@@ -316,11 +316,11 @@ class RankingDisplay(Display):
         lines = table_lines(self.table)
         notes = self._areas(lines, self.area[1])
         listed = "; ".join(f"{plain(o.name)}{note}" for o, note in zip(lines, notes, strict=True))
-        return f"{self.called}{band_text(lines)}{self._chance_text()}: {listed}."
+        return f"{self.title}{band_text(lines)}{self._chance_text()}: {listed}."
 
-    def _areas(self, lines: Sequence[Line], called: str) -> list[str]:
+    def _areas(self, lines: Sequence[Line], name: str) -> list[str]:
         """Return the area under each curve with its interval, as text after the name."""
-        return [line.note(self.areas, self.area[0], called) for line in lines]
+        return [line.note(self.areas, self.area[0], name) for line in lines]
 
     def _draw(self, style: Style) -> None:
         """Draw a curve per model or class, and the 95 % band of the first model."""
@@ -332,8 +332,8 @@ class RankingDisplay(Display):
         main.set_xlim(-0.01, 1.01)
         main.set_ylim(-0.01, 1.01)
         main.set_box_aspect(1)
-        main.set_xlabel(self.headings[0])
-        main.set_ylabel(self.headings[1])
+        main.set_xlabel(self.labels[0])
+        main.set_ylabel(self.labels[1])
         self._legend(handles, names, style, notes)
 
     def _chance_text(self) -> str:
@@ -368,9 +368,9 @@ class PrecisionRecallDisplay(RankingDisplay):
     """
 
     curves = staticmethod(precision_recall_curves)
-    called = "Precision-recall curve"
+    title = "Precision-recall curve"
     columns = ("model", "class", "sensitivity", "precision", "low", "high")
-    headings = ("Sensitivity (recall)", "Precision")
+    labels = ("Sensitivity (recall)", "Precision")
     area = ("average_precision", "average precision", "AP")
 
     def _chance_text(self) -> str:
@@ -410,9 +410,9 @@ class RocDisplay(RankingDisplay):
     """
 
     curves = staticmethod(roc_curves)
-    called = "ROC curve"
+    title = "ROC curve"
     columns = ("model", "class", "false_positive_rate", "sensitivity", "low", "high")
-    headings = ("False-positive rate (1 − specificity)", "Sensitivity")
+    labels = ("False-positive rate (1 − specificity)", "Sensitivity")
     area = ("auc", "area under the curve", "AUC")
 
 

@@ -150,10 +150,10 @@ class LatentDisplay(Display):
     def _strips(self, ax: Any, factor: str, style: Style) -> None:
         # The same random heights on every run.
         up = np.random.default_rng(0).uniform(-0.3, 0.3, len(self.table))
-        for i, mine in enumerate(self._groups()):
-            x = self.table[factor].to_numpy(dtype=float)[mine]
+        for i, mask in enumerate(self._groups()):
+            x = self.table[factor].to_numpy(dtype=float)[mask]
             ax.plot(
-                x, i + up[mine], linestyle="none", marker=style.marker(i), markersize=4.5,
+                x, i + up[mask], linestyle="none", marker=style.marker(i), markersize=4.5,
                 color=style.colour(i), alpha=0.65, markeredgewidth=0.0,
                 rasterized=len(x) > MOST_VECTOR,
             )  # fmt: skip
@@ -170,8 +170,8 @@ class LatentDisplay(Display):
 
     def _plane(self, ax: Any, factors: Sequence[str], style: Style) -> None:
         handles = []
-        for i, mine in enumerate(self._groups()):
-            part = self.table[mine]
+        for i, mask in enumerate(self._groups()):
+            part = self.table[mask]
             (drawn,) = ax.plot(
                 part[factors[0]], part[factors[1]], linestyle="none", marker=style.marker(i),
                 markersize=5, color=style.colour(i), alpha=0.7, markeredgewidth=0.0,

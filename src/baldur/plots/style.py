@@ -238,7 +238,7 @@ class Style:
         self,
         ax: Any,
         values: np.ndarray,
-        called: str,
+        title: str,
         *,
         limit: float | None = None,
         inside: np.ndarray | None = None,
@@ -281,13 +281,13 @@ class Style:
                 if text:
                     ax.text(column, row, text, ha="center", va="center", **look)
         ax.spines[["left", "bottom"]].set_visible(False)
-        bar = self.colour_bar(ax, mesh, called, aspect=28, shrink=0.95)
+        bar = self.colour_bar(ax, mesh, title, aspect=28, shrink=0.95)
         bar.outline.set_visible(False)
 
-    def colour_bar(self, ax: Any, mapped: Any, called: str, **look: Any) -> Any:
+    def colour_bar(self, ax: Any, mapped: Any, title: str, **look: Any) -> Any:
         """Draw a colour bar with about five ticks beside the axes; return it."""
         ticks = matplotlib("ticker").MaxNLocator(5)
-        return ax.figure.colorbar(mapped, ax=ax, label=called, ticks=ticks, pad=0.02, **look)
+        return ax.figure.colorbar(mapped, ax=ax, label=title, ticks=ticks, pad=0.02, **look)
 
     def draw_curves(self, ax: Any, lines: Sequence[Line], x: str, y: str) -> list[Any]:
         """Draw the curves and the band of the first model; return the handles of a legend."""
@@ -384,7 +384,7 @@ class Line:
     name: str
     rows: pd.DataFrame  # The rows of the table
 
-    def note(self, table: pd.DataFrame | None, measure: str, called: str) -> str:
+    def note(self, table: pd.DataFrame | None, measure: str, name: str) -> str:
         """Return ", AUC 0.90 (0.85 to 0.94)" for this curve in a table of measures, or nothing."""
         if table is None or not len(table):
             return ""
@@ -395,7 +395,7 @@ class Line:
             return ""
         low, value, high = (fixed(end).replace("-", "−") for end in rows.iloc[0])
         known = np.isfinite(rows.iloc[0]).all()
-        return f", {called} {value}" + (f" ({low} to {high})" if known else "")
+        return f", {name} {value}" + (f" ({low} to {high})" if known else "")
 
 
 def table_lines(table: pd.DataFrame) -> list[Line]:
@@ -453,10 +453,10 @@ def banded(lines: Sequence[Line]) -> Line | None:
 
 def band_text(lines: Sequence[Line]) -> str:
     """Return " with a 95 % band for RF" for the alternative text; nothing without a band."""
-    one = banded(lines)
-    if one is None:
+    line = banded(lines)
+    if line is None:
         return ""
-    return " with a 95 % band" + ("" if len(lines) == 1 else f" for {one.name}")
+    return " with a 95 % band" + ("" if len(lines) == 1 else f" for {line.name}")
 
 
 def matplotlib(module: str = "") -> Any:

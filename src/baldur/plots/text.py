@@ -166,13 +166,13 @@ def _without_shared_words(lines: Sequence[str], most: int) -> Iterator[list[str]
         if not word.isalnum() or not all(word in words for words in others):
             continue
         left_out.add(word)
-        made = {
+        shorter = {
             line: re.sub(
                 r"[\W_]*\0[\W_]*", "…", "".join("\0" if w in left_out else w for w in words)
             )
             for line, words in long.items()
         }
-        yield [made.get(line, line) for line in lines]
+        yield [shorter.get(line, line) for line in lines]
 
 
 def _numbered(lines: Sequence[str], cut: Sequence[str], most: int) -> list[str]:

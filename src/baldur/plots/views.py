@@ -268,11 +268,11 @@ class ViewShareDisplay(Display):
         handles = style.stacked_bars(main, [wide[view] for view in wide], height=0.72)
         for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):
             main.text(0.01, row, "no feature selected", va="center", color=style.ink)
-        called = [
+        names = [
             g if g == ALL_GROUPS or str(g).startswith(self.groups) else f"{self.groups} {g}"
             for g in wide.index
         ]
-        style.name_rows(main, called, 0.25)
+        style.name_rows(main, names, 0.25)
         main.set_xlim(0.0, 1.0)
         main.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
         main.set_xlabel(f"Share of {self.of}")
@@ -389,11 +389,11 @@ class LoadingsDisplay(Display):
         axes[1].set_xlabel("Latent factor, by falling variance")
 
     def _panel(
-        self, ax: Any, wide: pd.DataFrame, style: Style, called: str, *, share: bool = False
+        self, ax: Any, wide: pd.DataFrame, style: Style, title: str, *, share: bool = False
     ) -> None:
         values, limit = wide.to_numpy(dtype=float), 1.0 if share else None
         style.name_rows(ax, list(wide.index), 0.3)
-        style.draw_cells(ax, values, called, limit=limit, written=number, signed=not share)
+        style.draw_cells(ax, values, title, limit=limit, written=number, signed=not share)
         style.name_columns(ax, list(map(str, wide.columns)), 0.5)
 
 

@@ -250,10 +250,10 @@ class FoldHeatmapDisplay(Display):
             return cls(pd.DataFrame(), names)
         if output is not None:
             weights = weights[weights["class"].astype(str) == output]
-        called = dict(zip(zip(folds["repeat"], folds["fold"], strict=True), names, strict=True))
+        fold_of = dict(zip(zip(folds["repeat"], folds["fold"], strict=True), names, strict=True))
         places = zip(weights["repeat"], weights["fold"], strict=True)
         table = weights[["view", "feature", "weight"]].astype({"weight": float})
-        table.insert(0, "fold", [called[place] for place in places])
+        table.insert(0, "fold", [fold_of[place] for place in places])
         # Of several classes the largest weight in absolute value.
         size = table["weight"].abs().fillna(0.0).to_numpy()
         table = table.iloc[np.argsort(-size, kind="stable")]

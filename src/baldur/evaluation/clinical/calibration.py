@@ -334,9 +334,9 @@ def fit_line(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndar
     b[defined & falling], b[defined & rising] = -np.inf, np.inf
     mixed = defined & ~rising & ~falling
     if mixed.any():
-        found = _newton(np.column_stack([np.ones_like(z), z]), np.zeros_like(z), y, weights[mixed])
-        b[mixed] = found[:, 1] / spread
-        a[mixed] = found[:, 0] - found[:, 1] * centre / spread
+        design = np.column_stack([np.ones_like(z), z])
+        intercept, slope = _newton(design, np.zeros_like(z), y, weights[mixed]).T
+        a[mixed], b[mixed] = intercept - slope * centre / spread, slope / spread
     return a, b
 
 
@@ -345,11 +345,11 @@ def fit_intercept(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarr
 
     Shapes: x, y (n,), weights (k, n); returns (k,).
     """
-    found = np.full(len(weights), np.nan)
+    intercept = np.full(len(weights), np.nan)
     both = (weights @ y > 0) & (weights @ (1 - y) > 0)
     if both.any():
-        found[both] = _newton(np.ones((len(x), 1)), x, y, weights[both])[:, 0]
-    return found
+        intercept[both] = _newton(np.ones((len(x), 1)), x, y, weights[both])[:, 0]
+    return intercept
 
 
 def _newton(
@@ -360,7 +360,7 @@ def _newton(
     if len(weights) > 1:
         start = _newton(design, offset, y, weights.mean(axis=0, keepdims=True))
     q = design.shape[1]
-    found = np.repeat(start, len(weights), axis=0)
+    solution = np.repeat(start, len(weights), axis=0)
     # Products of columns, so that all Hessians come out of one matrix product.
     pairs = np.einsum("ni,nj->nij", design, design).reshape(len(y), q * q)
 
@@ -371,7 +371,7 @@ def _newton(
     going = np.arange(len(weights))
     for _ in range(_STEPS):
         w = weights if len(going) == len(weights) else weights[going]
-        p = _expit(found[going] @ design.T + offset)
+        p = _expit(solution[going] @ design.T + offset)
         gradient = (w * (y - p)) @ design
         np.subtract(p, p * p, out=p)
         np.multiply(p, w, out=p)
@@ -382,13 +382,13 @@ def _newton(
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
         far = np.abs(step).max(axis=1) > _LONG_STEP
         if far.any():
-            step[far] = _shortened(found[going][far], step[far], w[far], log_likelihood)
-        found[going] += step
-        size = np.abs(found[going]).max(axis=1)
+            step[far] = _shortened(solution[going][far], step[far], w[far], log_likelihood)
+        solution[going] += step
+        size = np.abs(solution[going]).max(axis=1)
         going = going[(np.abs(step).max(axis=1) > _TOLERANCE * (1 + size)) & (size < _FAR)]
         if not len(going):
             break
-    return found
+    return solution
 
 
 def _shortened(

@@ -53,15 +53,15 @@ def sensitivity_at(
     Shapes: rates (g,), values (n,), positive (n,), weights (k, n); returns (k, g).
     """
     cases, controls = _counts(values, positive, weights)
-    found = np.full((len(weights), len(rates)), np.nan)
+    sensitivity = np.full((len(weights), len(rates)), np.nan)
     for k in np.flatnonzero((cases[:, -1] > 0) & (controls[:, -1] > 0)):
         x, y = controls[k] / controls[k, -1], cases[k] / cases[k, -1]
         left = np.searchsorted(x, rates, side="right") - 1
         right = np.minimum(left + 1, len(x) - 1)
         step = x[right] - x[left]
         share = np.divide(rates - x[left], step, out=np.zeros(len(rates)), where=step > 0)
-        found[k] = y[left] + share * (y[right] - y[left])
-    return found
+        sensitivity[k] = y[left] + share * (y[right] - y[left])
+    return sensitivity
 
 
 def precision_at(
@@ -72,7 +72,7 @@ def precision_at(
     Shapes: sensitivities (g,); returns (k, g).
     """
     cases, controls = _counts(values, positive, weights)
-    found = np.full((len(weights), len(sensitivities)), np.nan)
+    precision = np.full((len(weights), len(sensitivities)), np.nan)
     for k in np.flatnonzero(cases[:, -1] > 0):
         reached = cases[k] / cases[k, -1]
         # Nobody called positive has no precision; rounding must not ask for one case more.
@@ -80,8 +80,8 @@ def precision_at(
         called = cases[k] + controls[k]
         # A resample may lack everybody above a threshold.
         at = np.maximum(at, int(np.argmax(called > 0)))
-        found[k] = cases[k, at] / called[at]
-    return found
+        precision[k] = cases[k, at] / called[at]
+    return precision
 
 
 def average_precision(values: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
