@@ -229,10 +229,11 @@ def test_repeats_do_not_count_as_rows():
 
 
 @pytest.mark.usefixtures("patient")
-def test_folds_worked_on_together_or_one_by_one_have_the_same_weights():
+def test_folds_worked_on_together_or_one_by_one_have_the_same_weights(constants):
     held, folds = repeated(repeats=3)
     _, together = fit_stacking(held, folds)
-    _, one_by_one = fit_stacking(held, folds, batch_rows=1)
+    constants(BATCH_SIZE=1)
+    _, one_by_one = fit_stacking(held, folds)
     close(together, one_by_one, 1e-4)
 
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from baldur.model.likelihood import take_folds
+from baldur.model.likelihood import put_folds, take_folds
 from baldur.model.posterior import (
     INTERCEPT_VAR,
     feature_posterior,
     inverse_cholesky,
     matvec,
-    put_folds,
     sample_posterior,
     triangle_times,
     weighted_gram,

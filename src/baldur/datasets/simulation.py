@@ -19,14 +19,6 @@ from baldur.exceptions import InputError
 _DRAWS = 20_000
 
 
-def class_probabilities(score: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn scores (n, 1) or (n, C) into class probabilities (n, 2) or (n, C)."""
-    if score.shape[1] == 1:
-        p = expit(score[:, 0])
-        return np.column_stack([1.0 - p, p])
-    return np.asarray(softmax(score, axis=1))
-
-
 def draw_labels(
     score: NDArray[np.float64], noise: float, n_classes: int | None, rng: np.random.Generator
 ) -> NDArray[Any]:
@@ -36,7 +28,10 @@ def draw_labels(
         score = score + noise * for_noise.standard_normal(score.shape)
     if n_classes is None:
         return score[:, 0].copy()
-    cumulative = np.cumsum(class_probabilities(score), axis=1)[:, :-1]
+    if n_classes == 2:
+        cumulative = 1.0 - expit(score)
+    else:
+        cumulative = np.cumsum(softmax(score, axis=1), axis=1)[:, :-1]
     u = for_labels.random(len(score))
     return (u[:, None] >= cumulative).sum(axis=1).astype(np.int64)
 

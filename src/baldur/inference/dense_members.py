@@ -297,15 +297,14 @@ def learn_variances(
         if going.all():
             continue
         converged[folds[~going]] = True
-        if whole is not q:
-            whole.put_sites(folds, q)
-        if not going.any():
-            folds = folds[:0]
-            break
+        whole.put_sites(folds, q)
         keep = np.flatnonzero(going)
-        q, folds = take_folds(q, keep), folds[keep]
+        folds = folds[keep]
+        if not len(keep):
+            break
+        q = take_folds(q, keep)
         steps = [step[keep] for step in steps]
-    if len(folds) and whole is not q:
+    if len(folds):
         whole.put_sites(folds, q)
     if start is not None:
         converged = start.converged

@@ -52,8 +52,8 @@ from baldur.inference.dense_members import (
 )
 from baldur.inference.design import ColumnDesign
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, take_folds
-from baldur.model.posterior import put_folds, weighted_gram
+from baldur.model.likelihood import Likelihood, put_folds, take_folds
+from baldur.model.posterior import weighted_gram
 
 MIN_RHO = 1e-10
 """Floor of an inclusion probability, so that its logarithm and its variance stay finite."""

@@ -41,6 +41,8 @@ for."""
 TOLERANCE = 1e-6
 """Gain of the objective, relative to its value, below which a problem has converged."""
 MAX_ITER, HALVINGS = 100, 12
+BATCH_SIZE = 1 << 21
+"""Predictions, times outputs and folds, for which stacking weights are learned at once."""
 
 
 @dataclass(frozen=True)
@@ -228,16 +230,14 @@ def _minimise(held: HeldOut, x: Array, weight: Array, *, renew: bool) -> Array:
     return x
 
 
-def fit_stacking(
-    held: HeldOut, folds: list[IntArray], batch_rows: int = 1 << 21
-) -> tuple[Stacking, Stacking]:
+def fit_stacking(held: HeldOut, folds: list[IntArray]) -> tuple[Stacking, Stacking]:
     """Return the stacking weights, and for each fold those learned without its held-out rows."""
     R, K, C = held.mean.shape
     x = _minimise(held, np.zeros((1, 1 + K)), held.weight[None], renew=True)
     whole = _stacking(held, x, held.weight[None])
     n_rows = int(held.row.max()) + 1
     without = []
-    step = max(1, batch_rows // (R * C))
+    step = max(1, BATCH_SIZE // (R * C))
     for start in range(0, len(folds), step):
         batch = folds[start : start + step]
         left = np.ones((len(batch), n_rows))

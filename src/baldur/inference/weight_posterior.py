@@ -8,6 +8,7 @@ of their sites (`baldur.model.likelihood.Likelihood`): then they have one bound 
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +16,8 @@ import numpy as np
 
 from baldur.core.types import Array, IntArray
 from baldur.inference.design import Design
-from baldur.model.likelihood import Likelihood, LogisticLikelihood, Sites, take_folds
-from baldur.model.posterior import precision, put_folds
+from baldur.model.likelihood import Likelihood, LogisticLikelihood, Sites, put_folds, take_folds
+from baldur.model.posterior import precision
 
 HALVINGS = 8
 """Halvings of a step that lowers the bound, before it is given up."""
@@ -67,14 +68,11 @@ class WeightPosterior:
 
     def put_sites(self, at: IntArray, part: WeightPosterior) -> None:
         """Replace sites, noise and the variance of missing views of some folds."""
-        self.sites = Sites(
-            _with(self.sites.h, at, part.sites.h), _with(self.sites.j, at, part.sites.j)
-        )
-        if self.noise is not None:
-            self.noise = self.noise.put(at, part.noise)
+        self.sites = put_folds(deepcopy(self.sites), at, part.sites)
+        self.noise = put_folds(deepcopy(self.noise), at, part.noise)
         if np.ndim(part.extra):
-            extra = self.extra if np.ndim(self.extra) else np.zeros(self.sites.j.shape)
-            self.extra = _with(extra, at, part.extra)
+            extra = self.extra.copy() if np.ndim(self.extra) else np.zeros(self.sites.j.shape)
+            self.extra = put_folds(extra, at, part.extra)
 
     def with_variances(self, s: Array, design: Design | None = None) -> WeightPosterior:
         """Return the same sites under other prior variances, q(w) to be recomputed."""
@@ -297,12 +295,6 @@ class WeightPosterior:
                 return
         self.sites = old.towards(target, np.where(fell, 0.0, length))
         self.refresh()
-
-
-def _with(whole: Array, at: IntArray, part: Array) -> Array:
-    changed = whole.copy()
-    changed[at] = part
-    return changed
 
 
 def still_to_gain(gained: Array, before: Array) -> Array:

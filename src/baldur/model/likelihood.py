@@ -119,6 +119,25 @@ def take_folds(values: Folds, at: IntArray | slice) -> Folds:
     return whole
 
 
+def put_folds(values: Folds, at: IntArray, part: Folds) -> Folds:
+    """Return values with those of some folds replaced, as `take_folds` took them.
+
+    Arrays are written in place, but for the columns X1 of a design, which are the same in both.
+    """
+    whole: Any = values
+    if isinstance(whole, np.ndarray):
+        whole[at] = part
+    elif isinstance(whole, tuple):
+        whole = type(whole)(
+            *(put_folds(a, at, b) for a, b in zip(whole, cast(Any, part), strict=True))
+        )
+    elif is_dataclass(whole):
+        names = [f.name for f in fields(whole) if f.name != "X1"]
+        parts = {name: put_folds(getattr(whole, name), at, getattr(part, name)) for name in names}
+        whole = replace(cast(Any, whole), **parts)
+    return whole
+
+
 class Sites(NamedTuple):
     """Gaussian factors that stand for the likelihood: precision h and linear term j, (F, C, n)."""
 
@@ -154,12 +173,6 @@ class Precision:
         prior = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * self.mean_log - b0 * self.mean
         entropy = self.shape - np.log(self.rate) + gammaln(self.shape)
         return np.asarray(prior + entropy + (1.0 - self.shape) * digamma(self.shape))
-
-    def put(self, at: IntArray, part: Precision) -> Precision:
-        """Return the precisions with those of some folds replaced."""
-        rate = self.rate.copy()
-        rate[at] = part.rate
-        return Precision(self.shape, rate)
 
 
 Noise = Precision | None

@@ -27,7 +27,7 @@ kept, so the sample solver gives the exact posterior and not that of another mod
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -139,17 +139,6 @@ class FeaturePosterior:
         empty = FeaturePosterior(X1, None, none, none, half, none, var, np.zeros_like(self.kl))
         mean = np.matmul(empty.weights_at(sites.j), X1.swapaxes(-1, -2))
         return empty.with_linear(sites.h, sites.j, mean)
-
-
-def put_folds(posterior: Any, at: IntArray, part: Any) -> Any:
-    """Return the posteriors with those of some folds replaced."""
-    stored = {}
-    for f in fields(posterior):
-        whole = getattr(posterior, f.name)
-        if f.name != "X1" and whole is not None:
-            whole[at] = getattr(part, f.name)
-        stored[f.name] = whole
-    return type(posterior)(**stored)
 
 
 def matvec(A: Array, x: Array) -> Array:
