@@ -129,7 +129,7 @@ def test_a_model_of_a_study_has_the_names_of_its_classes(run, data):
         BaldurClassifier(members=("pooled",)).fit(X, y), classes=["control", "patient"],
         details={"model": "BALDUR", "samples": len(y)},
     )  # fmt: skip
-    facts = make_page(run, FittedModel.of_saved(saved))
+    facts = make_page(run, FittedModel.of(saved))
     heads = [c.name for c in facts.tables["features"].columns]
     assert "Class" not in heads
     rows = [dict(zip(heads, row, strict=True)) for row in facts.tables["features"].rows]

@@ -81,7 +81,7 @@ def report_folder(
     if fitted_folder is not None:
         from baldur.saving import load
 
-        fitted = FittedModel.of_saved(load(fitted_folder, study=True))
+        fitted = FittedModel.of(load(fitted_folder, study=True))
     if is_model:
         return _write(target, make_page, None, fitted, people=people, title=title)
     if of_cohort:
@@ -124,7 +124,7 @@ def report_study(
     'results/report.html'
     >>> folder.cleanup()
     """
-    added = None if model is None else FittedModel.of_saved(model)
+    added = None if model is None else FittedModel.of(model)
     for results in (*study.outcomes.values(), study):
         assert results.folder is not None
         fitted = added if results is study else None
@@ -172,13 +172,7 @@ def report_result(
     ...     report_result(result, pathlib.Path(folder) / "comparison.html").name
     'comparison.html'
     """
-    from baldur.saving import SavedModel
-
-    fitted = None
-    if isinstance(model, SavedModel):
-        fitted = FittedModel.of_saved(model)
-    elif model is not None:
-        fitted = FittedModel.of(model)
+    fitted = None if model is None else FittedModel.of(model)
     results = result if isinstance(result, Results) else Results(result)
     return _write(_file_at(Path(path)), make_page, results, fitted, people=people, title=title)
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
 from baldur.report.formatting import count, short
-
-if TYPE_CHECKING:
-    from baldur.saving import SavedModel
 
 
 def inside(estimator: Any) -> Any:
@@ -45,15 +41,22 @@ class FittedModel:
     estimator: Any  # As it predicts
     classes: list[str] = field(default_factory=list)  # The positive one last; empty for numbers
     details: dict[str, Any] = field(default_factory=dict)
-    training: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     n_features: dict[str, int] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
     X: Any = None
     y: Any = None
 
     @classmethod
     def of(cls, estimator: Any, X: Any = None, y: Any = None) -> FittedModel:
-        """Build it from a fitted estimator and, if given, people to show."""
+        """Build it from a saved model, or from a fitted estimator and, if given, people to show."""
+        from baldur.saving import SavedModel
+
+        if isinstance(estimator, SavedModel):
+            return cls(
+                estimator.estimator,
+                [str(c) for c in estimator.classes],
+                dict(estimator.details),
+                _without_references(estimator.n_features, estimator.estimator),
+            )
         labels = getattr(estimator, "classes_", None)
         if labels is not None and isinstance(y, pd.DataFrame) and y.shape[1] == len(labels) > 1:
             labels = y.columns  # of a label matrix, which the estimator numbers
@@ -66,17 +69,6 @@ class FittedModel:
             n_features=widths,
             X=X,
             y=y,
-        )
-
-    @classmethod
-    def of_saved(cls, saved: SavedModel) -> FittedModel:
-        """Build it from a saved model."""
-        return cls(
-            saved.estimator,
-            [str(c) for c in saved.classes],
-            dict(saved.details),
-            saved.training,
-            _without_references(saved.n_features, saved.estimator),
         )
 
     @property

@@ -52,7 +52,7 @@ from baldur.report.formatting import (
     whole,
 )
 from baldur.report.page import OutcomeSection, Page
-from baldur.report.people import LEFT_OUT, check_people, people_of_model, people_of_run
+from baldur.report.people import check_people, people_of_model, people_of_run
 from baldur.report.pictures import Plan, latent_plans, plans_of
 
 
@@ -147,9 +147,9 @@ def _run_page(run: Results, model: FittedModel | None, people: str, title: str |
         of_model = judge_model(fitted)
         checks = checks_of(judged, of_model, {"B18": _other_data(run, fitted)})
         made = sorted({*made, *codes_of(of_model)[0], "B18"})
-    shown, left = people_of_run(run, main, people)
     return Page(
         **methods.about_run(run),
+        **people_of_run(run, main, people),
         title=title or str(run.record.get("title") or "") or "Comparison of models",
         main=main or "",
         lead=methods.lead_of_run(run),
@@ -167,10 +167,6 @@ def _run_page(run: Results, model: FittedModel | None, people: str, title: str |
             *([] if fitted is None else [few_features.cost_table(fitted)]),
         ),
         views=features.view_cards(run, main, fitted),
-        people=shown,
-        people_left=left,
-        people_absent=LEFT_OUT if people == "none" else "There are no predictions to show.",
-        hidden=people == "hidden",
         methods=methods.methods_of_run(run, main),
         tripod=methods.tripod_items(run, main, fitted),
         factors="" if fitted is None else features.factors_of(fitted),
@@ -201,12 +197,9 @@ def _other_data(run: Results, model: FittedModel) -> list[str]:
 def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
     judged = judge_model(model)
     made, not_made = codes_of(judged)
-    absent = "No people were passed with the model."
     if model.X is not None:
         text = f"{count(len(model.X), 'person', 'people')} were passed with the model."
         judged["B12"] = [text]
-        absent = "People are not listed for a model with several outcomes."
-    shown, left = people_of_model(model, people)
     inner = model.inner if model.inner is not None else model.estimator
     total = sum(model.n_features.values())
     selected = ""
@@ -215,6 +208,7 @@ def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
         selected = f", {n:,} selected"
     name, views = short(model.name), count(len(model.n_features), "data view")
     return Page(
+        **people_of_model(model, people),
         title=title or str(model.details.get("title") or "") or f"{name}, fitted",
         lead=f"{name} on {views} with {count(total, 'feature')}{selected}.",
         main=model.name,
@@ -228,14 +222,10 @@ def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
             few_features.few_table_of_model(model), few_features.cost_table(model),
         ),
         views=features.view_cards(None, None, model),
-        people=shown,
-        people_left=left,
-        people_absent=LEFT_OUT if people == "none" else absent,
-        hidden=people == "hidden",
         methods=methods.methods_of_model(model),
         tripod=methods.tripod_items(None, None, model),
         settings=_settings_of_model(model, inner),
-        versions={k: str(v) for k, v in model.versions.items()} or versions(),
+        versions=versions(),
         repeat=methods.repeat_of_model(model),
         factors=features.factors_of(model),
         plans=plans_of(None, None, model),

@@ -17,7 +17,6 @@ PEOPLE = ("hidden", "named", "none")
 """Show people without identifiers, with them, or not at all."""
 MOST = 2000
 """People listed; more make a page slow, and nobody reads them."""
-LEFT_OUT = "People are left out of this page."
 TERMS = 12
 """Contributions listed for one person."""
 
@@ -43,15 +42,25 @@ def check_people(people: str) -> None:
         raise InputError(f"people must be one of {PEOPLE}, but got {people!r}.")
 
 
-def people_of_run(run: Results, main: str | None, people: str) -> tuple[list[Person], int]:
-    """Return the people of a comparison and how many were left out.
+def _fields(people: str, listed: list[Person], left: int, absent: str) -> dict[str, Any]:
+    """Return the fields of a page about people; `absent` says why none are listed."""
+    return {
+        "people": listed,
+        "people_left": left,
+        "people_absent": "People are left out of this page." if people == "none" else absent,
+        "hidden": people == "hidden",
+    }
+
+
+def people_of_run(run: Results, main: str | None, people: str) -> dict[str, Any]:
+    """Return the fields of a page about the people of a comparison.
 
     Predictions are means over repeats. People are in the order of what was predicted, which says
     nothing about their place in the file.
     """
     table = run.table("predictions")
     if people == "none" or main is None or "sample" not in table:
-        return [], 0
+        return _fields(people, [], 0, "There are no predictions to show.")
     means = _means(table[table["model"].isin(run.finished)], run.classes)
     value, label = means["value"].to_dict(), means["label"].to_dict()
     order = [
@@ -80,7 +89,7 @@ def people_of_run(run: Results, main: str | None, people: str) -> tuple[list[Per
         )
         for place, sample in enumerate(order[:MOST], start=1)
     ]
-    return listed, max(len(order) - MOST, 0)
+    return _fields(people, listed, max(len(order) - MOST, 0), "There are no predictions to show.")
 
 
 def _missing_views(people: pd.DataFrame) -> dict[str, list[str]]:
@@ -110,14 +119,15 @@ def _means(table: pd.DataFrame, classes: list[str]) -> pd.DataFrame:
     return pd.DataFrame({"value": value.astype(float), "label": label}, index=p.index)
 
 
-def people_of_model(model: FittedModel, people: str) -> tuple[list[Person], int]:
-    """Return the people passed with a model, with what each feature contributes."""
+def people_of_model(model: FittedModel, people: str) -> dict[str, Any]:
+    """Return the fields of a page about people passed with a model, with contributions."""
     if people == "none" or model.X is None:
-        return [], 0
+        return _fields(people, [], 0, "No people were passed with the model.")
     estimator, X = model.estimator, model.X
     guess = np.asarray(estimator.predict(X))
     if guess.ndim > 1:
-        return [], len(guess)
+        absent = "People are not listed for a model with several outcomes."
+        return _fields(people, [], len(guess), absent)
     classes = list(getattr(estimator, "classes_", []))
     if classes and hasattr(estimator, "predict_proba"):
         p = np.asarray(estimator.predict_proba(X), dtype=float)
@@ -140,7 +150,7 @@ def people_of_model(model: FittedModel, people: str) -> tuple[list[Person], int]
         )
         for place, i in enumerate(order, start=1)
     ]
-    return listed, len(guess) - len(order)
+    return _fields(people, listed, len(guess) - len(order), "")
 
 
 def _shown(value: Any, is_class: bool) -> str:

@@ -45,7 +45,7 @@ from baldur.report.formatting import (
 )
 from baldur.report.methods import methods_of_run
 from baldur.report.page import Page
-from baldur.report.people import LEFT_OUT, check_people, people_of_run
+from baldur.report.people import check_people, people_of_run
 from baldur.report.pictures import validation_plans
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
 
@@ -110,9 +110,9 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
     made, not_made = codes_of({c: of_run[c] for c in about if c in of_run} | shifts)
     largest = run.table("shift_views").get("worst_shift", pd.Series(dtype=float)).abs().max()
     checks = checks_of(of_run, shifts, serious={"B19"} if largest >= 5 * _FAR else set())
-    shown, left = people_of_run(run, main, people)
     n = count(run.record["people"], "new person", "new people")
     return Page(
+        **people_of_run(run, main, people),
         title=title or short(run.record["title"], 400) or f"Validation of {short(main)}",
         lead=f"{short(main)}, unchanged, applied to {n}.",
         main=main,
@@ -125,10 +125,6 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
             _figure_table(run, main), participants_table(run), _drift_table(run),
             _recalibration_table(run), threshold_table(run), subgroup_table(run, main),
         ),
-        people=shown,
-        people_left=left,
-        people_absent=LEFT_OUT,
-        hidden=people == "hidden",
         methods=methods_of_run(run, main, "validation"),
         versions=run.record["versions"],
         repeat=["baldur validate MODEL study.toml --out FOLDER", "baldur report FOLDER"],
