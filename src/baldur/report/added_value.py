@@ -27,7 +27,6 @@ from baldur.report.answer import NOT_SHOWN, SHOWN, UNKNOWN, Sentence
 from baldur.report.formatting import (
     Column,
     Table,
-    count,
     ends_of,
     estimate,
     listed,
@@ -39,6 +38,7 @@ from baldur.report.formatting import (
     spread,
     whole,
 )
+from baldur.views.validate import counted
 
 if TYPE_CHECKING:
     from baldur.evaluation.view_additions import AddedValue
@@ -66,7 +66,7 @@ def _addition(row: Mapping[Any, Any], base: str, metric: str) -> Sentence:
     if question == ALL_ADDED:
         view = f"all other views ({view})"
     others = "all other views" if question == BEYOND else base
-    people = count(_count(row["people"]), "person", "people")
+    people = counted(_count(row["people"]), "person", "people")
     change, low, high = (float(row[end]) for end in _GAIN_ENDS)
     values = number(row["reference_value"], 3), number(row["value"], 3)
     on = f"from {values[0]} to {values[1]}, {_who(row, view, others)}"
@@ -100,7 +100,7 @@ def _addition(row: Mapping[Any, Any], base: str, metric: str) -> Sentence:
 def _who(row: Mapping[Any, Any], view: str, others: str) -> str:
     """Return on whom a view was added to others."""
     people, of_people = _count(row["people"]), _count(row["of_people"])
-    who = f"on the same {count(people, 'person', 'people')}"
+    who = f"on the same {counted(people, 'person', 'people')}"
     if people < of_people:
         # A comparison needs one view of each side; see `view_comparisons`.
         one = "one of these views" if row["question"] == ALL_ADDED else view
@@ -168,7 +168,7 @@ def added_value_answer(run: Results) -> Sentence | None:
         return Sentence(question, f"Not estimated. {text}", UNKNOWN) if text else None
     outcomes = {addition.outcome for addition in asked}
     left = len(asked) - _MOST_SENTENCES
-    more = f" {count(left, 'more view')} below." if left > 0 else ""
+    more = f" {counted(left, 'more view')} below." if left > 0 else ""
     if len(asked) > 1:
         more += f" Each interval is taken alone (there are {len(asked)} views)."
     return Sentence(

@@ -17,7 +17,8 @@ import pandas as pd
 from baldur.core.model_catalog import LINEAR_MODELS, TREE_MODELS
 from baldur.evaluation.metrics import METRICS, NO_YES
 from baldur.evaluation.results import Results
-from baldur.report.formatting import ENDS, count, estimate, in_words, listed, number, short
+from baldur.report.formatting import ENDS, estimate, in_words, listed, number, short
+from baldur.views.validate import counted
 
 SHOWN, NOT_SHOWN, UNKNOWN = "shown", "not shown", "cannot be determined"
 """The three outcomes of a sentence."""
@@ -119,8 +120,8 @@ def prediction_of(run: Results, main: str) -> Prediction:
 
 
 def _how(run: Results) -> str:
-    people = count(run.record.get("people", 0), "person", "people")
-    folds = count(run.record.get("folds", 0), "fold")
+    people = counted(run.record.get("people", 0), "person", "people")
+    folds = counted(run.record.get("folds", 0), "fold")
     repeats = int(run.record.get("repeats", 1))
     more = f" and {repeats} repeats" if repeats > 1 else ""
     return f"on {people} whom the model had not seen (cross-validation with {folds}{more})"
@@ -252,7 +253,7 @@ def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:
     if wrong:
         text = f"No, not for {listed(wrong, 5)}."
         if unknown:
-            others = count(unknown, "other class", "other classes")
+            others = counted(unknown, "other class", "other classes")
             text += f" For {others} it cannot be determined."
         return Sentence(CALIBRATED, f"{text} The intervals are in calibration.csv.", NOT_SHOWN)
     if not unknown:
@@ -263,12 +264,12 @@ def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:
         return Sentence(CALIBRATED, text, SHOWN)
     reasons = []
     if inestimable:
-        number_of = count(inestimable, "class", "classes")
+        number_of = counted(inestimable, "class", "classes")
         reasons.append(f"the calibration slope or intercept of {number_of} could not be estimated")
     if wide:
         interval, reaches = _verb(wide, "interval", "intervals"), _verb(wide, "reaches", "reach")
         reasons.append(
-            f"the {interval} of the calibration slope of {count(len(wide), 'class', 'classes')} "
+            f"the {interval} of the calibration slope of {counted(len(wide), 'class', 'classes')} "
             f"{reaches} beyond {_TOLERATED} ({listed(wide, 3)})"
         )
     text = f"This cannot be determined for {unknown} of {len(classes)} classes: "

@@ -22,7 +22,8 @@ from baldur.report.answer import (
     trees_legend,
 )
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, distinct, estimate, listed, number, percent, short
+from baldur.report.formatting import distinct, estimate, listed, number, percent, short
+from baldur.views.validate import counted
 
 SERIOUS, CARE, NOTE = "serious", "care", "note"
 """Levels of a check."""
@@ -158,7 +159,7 @@ def _small_classes(run: Results) -> list[str] | None:
         return None
     counts = people["label"].astype(str).value_counts()
     small = {c: int(counts.get(c, 0)) for c in run.classes if counts.get(c, 0) < FEW}
-    named = listed([f"{short(c)} ({count(n, 'person', 'people')})" for c, n in small.items()], 5)
+    named = listed([f"{short(c)} ({counted(n, 'person', 'people')})" for c, n in small.items()], 5)
     return [f"Few people in: {named}."] if small else []
 
 
@@ -200,7 +201,7 @@ def _flat_path(path: pd.DataFrame) -> list[str]:
     if not loses < float(half["standard_error"]):
         return []
     text = (
-        f"{count(half['n_features'], 'feature')} instead of {size:,} would lose "
+        f"{counted(half['n_features'], 'feature')} instead of {size:,} would lose "
         f"{number(loses, 3)} of held-out loss, with a standard error of "
         f"{number(half['standard_error'], 3)}."
     )

@@ -15,7 +15,6 @@ from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     Column,
     Table,
-    count,
     distinct,
     estimate,
     listed,
@@ -25,6 +24,7 @@ from baldur.report.formatting import (
     probability,
     short,
 )
+from baldur.views.validate import counted
 
 MOST_FEATURES = 1000
 """Rows of the model that the page is about; 1,000 are 0.5 MB of a page."""
@@ -207,8 +207,8 @@ def factors_of(model: FittedModel) -> str:
     listing = "; ".join(f"factor{k}: {short(name, 120)}" for k, name in enumerate(names[:8]))
     more = f"; {factors - 8} more" if factors > 8 else ""
     return (
-        f"{outputs} outputs of the model share {count(factors, 'latent factor')}, here with their "
-        f"strongest features: {listing}{more}."
+        f"{outputs} outputs of the model share {counted(factors, 'latent factor')}, here with "
+        f"their strongest features: {listing}{more}."
     )
 
 
@@ -255,7 +255,7 @@ def _in_folds(run: Results, main: str) -> str:
             text += "; no smaller set was shown to have as low a loss"
     else:
         digits = 0 if selected > MOST_OF_A_VIEW * total else 1
-        text = f"On average {number(selected, digits)} of {count(total, 'feature')}"
+        text = f"On average {number(selected, digits)} of {counted(total, 'feature')}"
     ordered = features.assign(size=features["mean_weight"].astype(float).abs().fillna(0.0))
     # Each feature once: those that most folds select first, then by size of weight.
     ordered = ordered.sort_values(["frequency", "size"], ascending=[False, False], kind="stable")
@@ -321,14 +321,14 @@ def selection_of_model(model: FittedModel, *, views: bool = True) -> str:
     total = sum(model.n_features.values())
     selected = sum(int(np.sum(mask)) for mask in masks.values())
     if not selected:
-        return f"None of {count(total, 'feature')}, so everybody gets the base rate."
+        return f"None of {counted(total, 'feature')}, so everybody gets the base rate."
     summary = model.summary().drop_duplicates(["view", "feature"]).head(NAMED)
     if selected == total:
         text = f"All {total:,} are used"
         if hasattr(inner, "sparsity_path_"):
             text += "; no smaller set was shown to have as low a loss"
     else:
-        text = f"{selected:,} of {count(total, 'feature')}"
+        text = f"{selected:,} of {counted(total, 'feature')}"
     text += f". {_lead(len(summary))} {_named(summary, _fit_facts)}."
     if views:
         shares = {v: float(s) for v, s in inner.view_relevance_.items() if s > 0.005}

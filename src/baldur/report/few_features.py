@@ -31,7 +31,6 @@ from baldur.report.formatting import (
     Cell,
     Column,
     Table,
-    count,
     distinct,
     ends_of,
     estimate,
@@ -42,6 +41,7 @@ from baldur.report.formatting import (
     spread,
     whole,
 )
+from baldur.views.validate import counted
 
 QUESTION = "How few features are enough?"
 ALLOWED = 0.1
@@ -188,7 +188,7 @@ def few_table_of_run(run: Results, main: str | None) -> Table:
 
 def _limit_cell(limit: str, row: Mapping[Any, Any]) -> Cell:
     if limit != AS_SELECTED:
-        return Cell(count(limit, "feature"), float(limit)) if limit.isdigit() else Cell(limit)
+        return Cell(counted(limit, "feature"), float(limit)) if limit.isdigit() else Cell(limit)
     low, high = float(row["features_min"]), float(row["features_max"])
     counts = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
     return Cell("as selected", float("1e9"), counts)

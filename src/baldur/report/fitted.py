@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.report.formatting import count, short
+from baldur.report.formatting import short
+from baldur.views.validate import counted
 
 
 def inside(estimator: Any) -> Any:
@@ -178,8 +179,8 @@ def calculator_of(model: FittedModel | None) -> Calculator:
         )
     if len(features) > MOST_INPUTS:
         return Calculator(
-            f"The model uses {count(len(features), 'feature')}, too many to type in. Predict from "
-            "a file with baldur predict."
+            f"The model uses {counted(len(features), 'feature')}, too many to type in. Predict "
+            "from a file with baldur predict."
         )
     known = {(w["view"], w["feature"]): w["training_range"] for w in made.about["weights"]}
     card = {
@@ -191,7 +192,7 @@ def calculator_of(model: FittedModel | None) -> Calculator:
             "The model has too many numbers for a page. Predict from a file with baldur predict."
         )
     about = (
-        f"{count(len(features), 'input')} of {short(model.name)} as fitted on all training people, "
-        "computed in this page from the numbers of the model card."
+        f"{counted(len(features), 'input')} of {short(model.name)} as fitted on all training "
+        "people, computed in this page from the numbers of the model card."
     )
     return Calculator(about, card, scorer("js").decode())

@@ -109,11 +109,6 @@ def percent(share: Any, digits: int = 0) -> str:
     return f"{100.0 * x:.{digits}f} %"
 
 
-def count(n: Any, one: str, many: str | None = None) -> str:
-    """Return ``1 person`` or ``1,234 people``."""
-    return f"{int(n):,} {one if int(n) == 1 else (many or one + 's')}"
-
-
 def plain(value: Any) -> str:
     """Return a value as text: integers without decimals, "not set" for None."""
     if value is None:

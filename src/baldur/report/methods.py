@@ -12,8 +12,9 @@ import numpy as np
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.results import Results, versions
 from baldur.report.fitted import FittedModel
-from baldur.report.formatting import count, distinct, listed, number, plain, short
+from baldur.report.formatting import distinct, listed, number, plain, short
 from baldur.report.page import template
+from baldur.views.validate import counted
 
 _SCHEMES = {
     "stratified": "stratified by outcome",
@@ -84,8 +85,8 @@ def _facts_of_model(model: FittedModel) -> dict[str, Any]:
     people = model.details.get("samples") or getattr(prepared, "n_samples_", None)
     return {
         "name": short(model.name),
-        "people": count(people, "person", "people") if people else "the training people",
-        "n_views": count(len(model.n_features), "data view"),
+        "people": counted(people, "person", "people") if people else "the training people",
+        "n_views": counted(len(model.n_features), "data view"),
         "views": listed([f"{short(v)} ({n:,})" for v, n in model.n_features.items()], 20),
         "outcome": short(model.details.get("outcome") or ""),
         "classes": model.classes,
@@ -101,14 +102,14 @@ def _facts_of_run(run: Results, main: str | None) -> dict[str, Any]:
         "run": True,
         "record": record,
         "versions": record.get("versions", {}),
-        "people": count(record.get("people", 0), "person", "people"),
-        "n_views": count(len(views), "data view"),
+        "people": counted(record.get("people", 0), "person", "people"),
+        "n_views": counted(len(views), "data view"),
         "views": listed([f"{short(v['name'])} ({v['features']:,})" for v in views], 20),
         "outcome": short(record.get("outcome") or ""),
         "outcome_of_run": bool(record.get("outcome")),
         "classes": classes,
         "missing_views": _missing_views(record),
-        "sites": count(record.get("sites") or 0, "site"),
+        "sites": counted(record.get("sites") or 0, "site"),
         "subgroups": len(run.table("subgroups")) > 0,
         "needed": _people_needed(run, main),
         "thresholds": _thresholds(run),
@@ -128,7 +129,7 @@ def _missing_views(record: dict[str, Any]) -> str:
     if not left:
         what = "Samples with a missing view were included"
         return f"{what}." if included else "No sample had a missing view."
-    out = f"{count(left, 'sample')} with a missing view {'was' if left == 1 else 'were'} left out"
+    out = f"{counted(left, 'sample')} with a missing view {'was' if left == 1 else 'were'} left out"
     return f"{out}; the others with a missing view were included." if included else f"{out}."
 
 
@@ -155,14 +156,14 @@ def lead_of_run(run: Results, outcomes: str = "") -> str:
     """Return the first line of a page: people, views and features, models."""
     record = run.record
     views, some = record.get("views", []), record.get("view_sets", {})
-    features = count(sum(view["features"] for view in views), "feature")
+    features = counted(sum(view["features"] for view in views), "feature")
     parts = [
-        count(record.get("people", 0), "person", "people"),
-        f"{count(len(views), 'data view')} with {features}",
+        counted(record.get("people", 0), "person", "people"),
+        f"{counted(len(views), 'data view')} with {features}",
         *([outcomes] if outcomes else []),
-        count(len(record.get("models", [])) - len(some), "model"),
+        counted(len(record.get("models", [])) - len(some), "model"),
     ]
-    sets = f" and {count(len(some), 'view set')}" if some else ""
+    sets = f" and {counted(len(some), 'view set')}" if some else ""
     return f"{', '.join(parts)}{sets} compared by cross-validation."
 
 

@@ -38,7 +38,6 @@ from baldur.report.fitted import FittedModel, calculator_of
 from baldur.report.formatting import (
     Column,
     Table,
-    count,
     distinct,
     ends_of,
     estimate,
@@ -54,6 +53,7 @@ from baldur.report.formatting import (
 from baldur.report.page import OutcomeSection, Page
 from baldur.report.people import check_people, people_of_model, people_of_run
 from baldur.report.pictures import Plan, latent_plans, plans_of
+from baldur.views.validate import counted
 
 
 def make_page(
@@ -198,7 +198,7 @@ def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
     judged = judge_model(model)
     made, not_made = codes_of(judged)
     if model.X is not None:
-        text = f"{count(len(model.X), 'person', 'people')} were passed with the model."
+        text = f"{counted(len(model.X), 'person', 'people')} were passed with the model."
         judged["B12"] = [text]
     inner = model.inner if model.inner is not None else model.estimator
     total = sum(model.n_features.values())
@@ -206,11 +206,11 @@ def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
     if model.inner is not None:
         n = sum(int(mask.sum()) for mask in model.inner.selected_features_.values())
         selected = f", {n:,} selected"
-    name, views = short(model.name), count(len(model.n_features), "data view")
+    name, views = short(model.name), counted(len(model.n_features), "data view")
     return Page(
         **people_of_model(model, people),
         title=title or str(model.details.get("title") or "") or f"{name}, fitted",
-        lead=f"{name} on {views} with {count(total, 'feature')}{selected}.",
+        lead=f"{name} on {views} with {counted(total, 'feature')}{selected}.",
         main=model.name,
         classes=model.classes,
         answer=answer_of_model(model),
@@ -270,7 +270,7 @@ def outcomes_page(
             f"{Path(run.folder or '') / 'intervals.csv'} is missing or damaged, or has no column "
             f"{min(lacking)!r}. {AGAIN}"
         )
-    main, n = main_model(run), count(len(run.outcomes), "outcome")
+    main, n = main_model(run), counted(len(run.outcomes), "outcome")
     checks = checks_of(judge_run(run, None))
     caption = f"{METRICS[_metric(run)].heading} of every outcome"
     make = partial(plots.OutcomesDisplay, _intervals(run), metric=_metric(run))

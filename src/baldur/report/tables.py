@@ -20,7 +20,6 @@ from baldur.report.formatting import (
     Cell,
     Column,
     Table,
-    count,
     distinct,
     ends_of,
     estimate,
@@ -34,6 +33,7 @@ from baldur.report.formatting import (
     spread,
     whole,
 )
+from baldur.views.validate import counted
 
 MOST_ROWS = 300
 """Rows of subgroups on the page; the file has them all."""
@@ -175,7 +175,7 @@ def subgroup_table(run: Results, main: str | None) -> Table:
     if "ici" in set(frame["measure"]):
         note += f" {_ICI}"
     if len(frame) > MOST_ROWS:
-        note += f" {count(len(frame) - MOST_ROWS, 'row')} more in subgroups.csv."
+        note += f" {counted(len(frame) - MOST_ROWS, 'row')} more in subgroups.csv."
     shown = frame.head(MOST_ROWS)
     names = shown["measure"].astype(str)
     headings = {"ici": "ICI"} | {name: metric.heading for name, metric in METRICS.items()}
@@ -192,7 +192,7 @@ def multiplicity(frame: pd.DataFrame) -> str:
     apart = int(np.sum((ends[:, 0] > 0) | (ends[:, 1] < 0)))
     expected = number(0.05 * len(ends), 1).removesuffix(".0")
     return (
-        f"{count(len(ends), 'difference')} {'is' if len(ends) == 1 else 'are'} compared with 0, "
+        f"{counted(len(ends), 'difference')} {'is' if len(ends) == 1 else 'are'} compared with 0, "
         f"and {apart} of the intervals {'excludes' if apart == 1 else 'exclude'} it. The intervals "
         f"are not adjusted for their number: about {expected} would exclude 0 by chance alone."
     )

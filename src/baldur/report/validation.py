@@ -33,7 +33,6 @@ from baldur.report.formatting import (
     Cell,
     Column,
     Table,
-    count,
     listed,
     make_table,
     named,
@@ -48,6 +47,7 @@ from baldur.report.page import Page
 from baldur.report.people import check_people, people_of_run
 from baldur.report.pictures import validation_plans
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
+from baldur.views.validate import counted
 
 _FAR = 1.0
 """Standardised shift of a feature's mean, in training s.d., that is named in a check."""
@@ -110,7 +110,7 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
     made, not_made = codes_of({c: of_run[c] for c in about if c in of_run} | shifts)
     largest = run.table("shift_views").get("worst_shift", pd.Series(dtype=float)).abs().max()
     checks = checks_of(of_run, shifts, serious={"B19"} if largest >= 5 * _FAR else set())
-    n = count(run.record["people"], "new person", "new people")
+    n = counted(run.record["people"], "new person", "new people")
     return Page(
         **people_of_run(run, main, people),
         title=title or short(run.record["title"], 400) or f"Validation of {short(main)}",
@@ -135,7 +135,7 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
 
 
 def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
-    people = count(run.record["people"], "person", "people")
+    people = counted(run.record["people"], "person", "people")
     prediction = replace(prediction_of(run, main), how=f"in a new cohort of {people}")
     question, metric = "Does the model predict in the new cohort?", run.record["select_by"]
     new = interval_of(run.of_model("intervals", main), metric=metric, site="*")

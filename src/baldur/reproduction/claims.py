@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from baldur.datasets.biofind import SIGNAL_ITEMS
-from baldur.report.formatting import count, listed, number
+from baldur.report.formatting import listed, number
 from baldur.reproduction.evidence import (
     FAILS,
     HOLDS,
@@ -26,6 +26,7 @@ from baldur.reproduction.evidence import (
 )
 from baldur.reproduction.printed import PRINTED, REMARKS, percent_texts
 from baldur.reproduction.protocol import DEFAULT, PAPER, START_FACTORS
+from baldur.views.validate import counted
 
 CHANCE = "chance level"
 """How the note of a row begins that assigns nearly everybody to one class."""
@@ -143,7 +144,7 @@ def _fewest(evidence: Evidence) -> Verdict:
     figures = (
         f"{_share(mine)} of all features, the paper {_printed_percent(evidence)}; the baseline "
         f"with the fewest, {least}, {_share(others[least])}; fewer than every baseline in "
-        f"{int(fewer.sum())} of {count(evidence.n_folds, 'fold')}."
+        f"{int(fewer.sum())} of {counted(evidence.n_folds, 'fold')}."
     )
     if evidence.missing and fewer.any():
         return Verdict(UNTESTED, figures, f"No figures: {listed(evidence.missing)}.")
@@ -216,7 +217,7 @@ def _seven_items(evidence: Evidence) -> Verdict:
         f for v, f in zip(always["view"], always["feature"], strict=True) if (v, f) in SLEEP_ITEMS
     ]
     rest = len(always) - len(ours)
-    others = count(rest, "other feature") if rest else "no other feature"
+    others = counted(rest, "other feature") if rest else "no other feature"
     figures = (
         f"{len(ours)} of the seven items are selected in every fold"
         f"{': ' + listed(ours) if ours else ''}; {others} in every fold. A fold "
@@ -231,7 +232,7 @@ def _one_image(evidence: Evidence) -> Verdict:
     one = (used.sum(axis=1) == 1).to_numpy()
     both = int(used.all(axis=1).sum())
     ours = evidence.selected(DEFAULT) if DEFAULT in evidence.table.index else None
-    more = f"Both are used in {both} of {count(len(one), 'fold')}"
+    more = f"Both are used in {both} of {counted(len(one), 'fold')}"
     if ours is not None:
         default = int((ours[["t1_intensity", "grey_matter"]] > 0).all(axis=1).sum())
         more += f", and by our default in {default}"
@@ -280,11 +281,11 @@ def _true_voxels(evidence: Evidence) -> Verdict:
     lowest = np.array([_ends(*pair, 0.05)[0] for pair in counts])
     highest = np.array([_ends(*pair, 0.05 / len(counts))[1] for pair in counts])
     figures = (
-        f"Over all folds {hits.sum():,} of {count(selected.sum(), 'selected voxel')} "
+        f"Over all folds {hits.sum():,} of {counted(selected.sum(), 'selected voxel')} "
         f"({number(share, 0)} %) lie in the patches with signal, which are "
         f"{number(100 * random, 1)} % of the voxels. The binomial 95 % interval of this share lies "
         f"above 50 % in {int((lowest > 0.5).sum())} and above {number(100 * random, 1)} % in "
-        f"{int((lowest > random).sum())} of {count(len(lowest), 'fold')}."
+        f"{int((lowest > random).sum())} of {counted(len(lowest), 'fold')}."
     )
     if (lowest > 0.5).all():
         return Verdict(HOLDS, figures)

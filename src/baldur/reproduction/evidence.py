@@ -13,8 +13,9 @@ from scipy.stats import t as student
 
 from baldur.evaluation import NestedResult
 from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.report.formatting import count, decimals, in_words, listed, number
+from baldur.report.formatting import decimals, in_words, listed, number
 from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
+from baldur.views.validate import counted
 
 _ROUNDING = 1e-12
 """Differences and spreads of metrics below this size are rounding errors."""
@@ -220,7 +221,7 @@ def decided(evidence: Evidence, model: str, others: list[str], metric: str, name
     worse = [gap for gap in gaps if gap.known and gap.high < 0]
     unknown = [gap.other for gap in gaps if not gap.known]
     open_ = len(gaps) - len(unknown) - len(better) - len(worse)
-    parts = [f"better than {len(better)} of {count(len(gaps), 'baseline')}"]
+    parts = [f"better than {len(better)} of {counted(len(gaps), 'baseline')}"]
     parts += [f"worse than {len(worse)}"] if worse else []
     parts += [f"not decided for {open_}"] if open_ else []
     parts += [f"not tested for {len(unknown)}"] if unknown else []
@@ -275,5 +276,5 @@ def gap_texts(gap: Difference) -> tuple[str, str]:
 
 def by_folds(holds: np.ndarray, what: str, more: str) -> Verdict:
     """Decide a claim by the folds in which it holds: in all of them, in some, or in none."""
-    figures = f"{what} in {int(holds.sum())} of {count(len(holds), 'fold')}. {more}".strip()
+    figures = f"{what} in {int(holds.sum())} of {counted(len(holds), 'fold')}. {more}".strip()
     return Verdict(HOLDS if holds.all() else IN_PART if holds.any() else FAILS, figures)

@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 
 from baldur import plots
 from baldur.core.optional import import_extra
-from baldur.report.formatting import Cell, Column, Table, count, listed, number, p_value
+from baldur.report.formatting import Cell, Column, Table, listed, number, p_value
 from baldur.report.page import asset, made_with, template
 from baldur.report.pictures import Picture, Plan, draw
 from baldur.reproduction.claims import CHANCE, FIRST_IN, claims_of
@@ -40,6 +40,7 @@ from baldur.reproduction.printed import (
     percent_texts,
 )
 from baldur.reproduction.protocol import DEFAULT, FIXED, GRIDS, PAPER
+from baldur.views.validate import counted
 
 NAMES = {PAPER: "BALDUR, the paper's posterior", DEFAULT: "BALDUR, our default"}
 """What our two rows are called on the page."""
@@ -158,7 +159,7 @@ def _selected_features(evidence: Evidence) -> Table:
     rows: list[list[Cell | str]] = []
     for model in _drawn(evidence):
         counts = evidence.selected(model)
-        used = [f"{int((counts[v] > 0).sum())} of {count(len(counts), 'fold')}" for v in views]
+        used = [f"{int((counts[v] > 0).sum())} of {counted(len(counts), 'fold')}" for v in views]
         means = [number(counts[v].mean(), 1) for v in views]
         cells = [Cell(mean, small=text) for mean, text in zip(means, used, strict=True)]
         rows.append([NAMES[model], *cells])

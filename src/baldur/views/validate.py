@@ -26,9 +26,9 @@ def some(items: Sequence[Any], limit: int = 5) -> str:
     return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown
 
 
-def counted(n: int, singular: str, plural: str | None = None) -> str:
+def counted(n: Any, singular: str, plural: str | None = None) -> str:
     """Return "1 sample" or "3 samples" for a message; the plural has an s by default."""
-    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
+    return f"{int(n):,} {singular if int(n) == 1 else plural or singular + 's'}"
 
 
 def rename_hint(given: Iterable[Any] | None, expected: Iterable[Any] | None) -> str:
