@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from baldur.reproduction.claims import _true_voxels, claims_of
-from baldur.reproduction.evidence import FAILS, HOLDS, IN_PART, OPEN, UNTESTED, Difference, Evidence
+from baldur.reproduction.evidence import FAILS, HOLDS, IN_PART, OPEN, UNTESTED, Evidence
 from baldur.reproduction.printed import PRINTED
 from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
 from reproduction.changed import changed_result
@@ -31,7 +31,8 @@ class Gaps(Evidence):
     def differences(self, model, others, metric):
         named = {**dict.fromkeys(self.missing, UNKNOWN), **self.intervals}
         ends = [named.get(name, named["*"]) for name in others]
-        return [Difference(n, sum(e) / 2, *e) for n, e in zip(others, ends, strict=True)]
+        gaps = [(sum(e) / 2, *e) for e in ends]
+        return pd.DataFrame(gaps, columns=["estimate", "low", "high"], index=others)
 
 
 def with_gaps(evidence, everywhere, **some):
@@ -44,7 +45,7 @@ def with_gaps(evidence, everywhere, **some):
 def firsts(evidence):
     """Return the verdicts on the claims that BALDUR is first."""
     claims = claims_of(evidence)
-    found = [c.verdict for c in claims if c.text.startswith("BALDUR has the highest")]
+    found = [c for c in claims if c.claim.startswith("BALDUR has the highest")]
     assert len(found) == (4 if evidence.protocol.name == "biofind" else 5)
     return found
 
@@ -67,12 +68,12 @@ def test_every_baseline_has_to_be_beaten(evidence, everywhere, forest, outcome):
     alone = [v.outcome for v in firsts(with_gaps(evidence, everywhere))]
     recall = 3 if evidence.protocol.name == "biofind" else 2
     assert said == [alone[i] if i == recall else outcome for i in range(len(said))]
-    assert claims_of(changed, DEFAULT)[0].verdict.outcome == outcome
+    assert claims_of(changed, DEFAULT)[0].outcome == outcome
 
 
 def test_baselines_are_named_with_their_intervals(evidence):
     def said(forest):
-        return claims_of(with_gaps(evidence, (0.02, 0.1), RF=forest), DEFAULT)[0].verdict
+        return claims_of(with_gaps(evidence, (0.02, 0.1), RF=forest), DEFAULT)[0]
 
     smallest = "Smallest difference (simultaneous interval): RF"
     assert said((-0.15, -0.05)).why == "Better here: RF."
@@ -95,14 +96,14 @@ def test_a_baseline_without_figures_leaves_claims_untested(evidence, rows):
     assert {v.outcome for v in firsts(above)} == {HOLDS}
     rows.insert(0, "K-MCCD")
     assert above.missing == ["K-MCCD"]
-    said = [*firsts(above), claims_of(above, DEFAULT)[0].verdict]
+    said = [*firsts(above), claims_of(above, DEFAULT)[0]]
     assert {v.outcome for v in said} == {UNTESTED}
     assert all("K-MCCD" in v.why for v in said)
     # One baseline that is better decides, whatever the missing one would have been.
     below = with_gaps(evidence, BELOW)
     assert {v.outcome for v in firsts(below)} == {FAILS}
-    known = {gap.other: gap.known for gap in evidence.differences(PAPER, ["K-MCCD", "RF"], "auc")}
-    assert known == {"K-MCCD": False, "RF": True}
+    known = evidence.differences(PAPER, ["K-MCCD", "RF"], "auc").notna().all(axis=1)
+    assert known.to_dict() == {"K-MCCD": False, "RF": True}
     if evidence.protocol.name == "biofind":
         assert verdict_of(above, "Lasso-MkSVM is a close").outcome == UNTESTED
         fewer = fewer_features(evidence)
@@ -201,19 +202,19 @@ def test_models_that_predicted_other_people_are_not_compared(evidence):
     sample = evidence.result.resampled
     others = evidence.baselines
     found = evidence.differences(PAPER, others, "auc")
-    assert [gap.other for gap in found] == others
-    for gap in found:
-        estimates = [float(sample.metric(m, "auc").estimate) for m in (PAPER, gap.other)]
-        assert gap.value == pytest.approx(estimates[0] - estimates[1])
-        assert gap.low < gap.value < gap.high
+    assert found.index.tolist() == others
+    for gap in found.itertuples():
+        estimates = [float(sample.metric(m, "auc").estimate) for m in (PAPER, gap.Index)]
+        assert gap.estimate == pytest.approx(estimates[0] - estimates[1])
+        assert gap.low < gap.estimate < gap.high
 
     fewer = copy(sample)
     fewer.models = dict(sample.models)
     mask = np.arange(len(sample.models["RF"].members)) > 0
     fewer.models["RF"] = sample.models["RF"].where(mask)
     changed = changed_result(evidence, resampled=fewer)
-    known = {gap.other: gap.known for gap in changed.differences(PAPER, others, "auc")}
-    assert known == {name: name != "RF" for name in others}
+    known = changed.differences(PAPER, others, "auc").notna().all(axis=1)
+    assert known.to_dict() == {name: name != "RF" for name in others}
 
 
 def test_counts_of_a_fold_are_those_of_the_masks(evidence):
@@ -233,7 +234,7 @@ def test_counts_of_a_fold_are_those_of_the_masks(evidence):
 
 
 def verdict_of(evidence, beginning):
-    found = [c.verdict for c in claims_of(evidence) if c.text.startswith(beginning)]
+    found = [c for c in claims_of(evidence) if c.claim.startswith(beginning)]
     assert len(found) == 1
     return found[0]
 
@@ -336,11 +337,11 @@ def test_rows_that_were_not_run_are_not_judged(evidence):
             return table[table["model"] == PAPER]
 
     alone = claims_of(replace(evidence, result=WithoutBaselines()))
-    first = [c for c in alone if "highest" in c.text or "fewest" in c.text]
-    assert {c.verdict.outcome for c in first} == {UNTESTED}
+    first = [c for c in alone if "highest" in c.claim or "fewest" in c.claim]
+    assert {c.outcome for c in first} == {UNTESTED}
     claims = claims_of(replace(evidence, result=Without()))
-    about = [c for c in claims if "BALDUR" in c.text and "latent" not in c.text]
-    assert {c.verdict.outcome for c in about} == {UNTESTED}
+    about = [c for c in claims if "BALDUR" in c.claim and "latent" not in c.claim]
+    assert {c.outcome for c in about} == {UNTESTED}
 
 
 @pytest.mark.parametrize("evidence", ["biofind"], indirect=True)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from baldur.datasets.biofind import SIGNAL_ITEMS
+from baldur.report.answer import side_of_zero
 from baldur.report.formatting import listed, number
 from baldur.reproduction.evidence import (
     FAILS,
@@ -18,7 +19,6 @@ from baldur.reproduction.evidence import (
     NO_ROW,
     OPEN,
     UNTESTED,
-    Claim,
     Evidence,
     Verdict,
     by_folds,
@@ -64,7 +64,7 @@ def _is_first(evidence: Evidence, metric: str) -> Verdict:
 def _no_better_than_chance(evidence: Evidence, others: list[str]) -> str:
     """Return which of the baselines with a higher recall may be at chance level; or nothing."""
     gaps = evidence.differences(PAPER, others, "recall")
-    better = [gap.other for gap in gaps if gap.known and gap.high < 0]
+    better = gaps.index[side_of_zero(gaps) < 0].tolist()
     open_ = [name for name in better if _includes_chance(evidence, name)]
     if not open_:
         return ""
@@ -384,11 +384,11 @@ _OF_BASELINES = (_at_chance, _second)
 """Claims that need no row of BALDUR."""
 
 
-def claims_of(evidence: Evidence, model: str = PAPER) -> list[Claim]:
-    """Return the claims of the paper in its order, or those of this package about its default."""
+def claims_of(evidence: Evidence, model: str = PAPER) -> list[Verdict]:
+    """Return the verdicts on the claims of the paper, or on those about our default."""
     claims = (CLAIMS if model == PAPER else DEFAULT_CLAIMS)[evidence.protocol.name]
     ran = model in evidence.table.index
     return [
-        Claim(text, decide(evidence) if ran or decide in _OF_BASELINES else NO_ROW)
+        replace(decide(evidence) if ran or decide in _OF_BASELINES else NO_ROW, claim=text)
         for text, decide in claims
     ]

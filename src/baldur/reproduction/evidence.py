@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +12,8 @@ from scipy.stats import t as student
 
 from baldur.evaluation import NestedResult
 from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.report.formatting import decimals, in_words, listed, number
+from baldur.report.answer import side_of_zero
+from baldur.report.formatting import ENDS, decimals, in_words, listed, number
 from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
 from baldur.views.validate import counted
 
@@ -21,23 +21,10 @@ _ROUNDING = 1e-12
 """Differences and spreads of metrics below this size are rounding errors."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A difference of a metric from another model, with the ends of its simultaneous interval."""
-
-    other: str
-    value: float
-    low: float
-    high: float
-
-    @property
-    def known(self) -> bool:
-        """Whether there is an estimate with an interval."""
-        return all(map(math.isfinite, (self.value, self.low, self.high)))
-
-
-def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> list[Difference]:
+def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> pd.DataFrame:
     """Return what a model has more than each of some others, with simultaneous intervals.
+
+    Columns: estimate, low and high; a row for each of the others.
 
     Examples
     --------
@@ -47,9 +34,9 @@ def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> list[
     >>> rng = np.random.default_rng(0)
     >>> boot, scores = Bootstrap(np.arange(50)), rng.normal(size=(3, 50))
     >>> a, b, c = (boot.run(lambda w, x=x: w @ x / w.sum(axis=1)) for x in scores)
-    >>> alone, = simultaneous_differences(a, {"b": b})
-    >>> both = simultaneous_differences(a, {"b": b, "c": c})[0]
-    >>> both.low < alone.low < alone.value < alone.high < both.high
+    >>> alone = simultaneous_differences(a, {"b": b}).loc["b"]
+    >>> both = simultaneous_differences(a, {"b": b, "c": c}).loc["b"]
+    >>> both.low < alone.low < alone.estimate < alone.high < both.high
     True
     """
     gaps = [model.minus(draws) for draws in others.values()]
@@ -69,10 +56,8 @@ def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> list[
     # The same difference in every resample: 0 for two models that agree (the same predictions, for
     # example), and otherwise two metrics at their borders, such as a recall of 1 and one of 0.
     half = np.where(constant & (np.abs(values) > _ROUNDING), np.nan, width * errors)
-    return [
-        Difference(name, float(value), float(value - h), float(value + h))
-        for name, value, h in zip(others, values, half, strict=True)
-    ]
+    ends = {"estimate": values, "low": values - half, "high": values + half}
+    return pd.DataFrame(ends, index=list(others))
 
 
 @dataclass(frozen=True)
@@ -116,8 +101,8 @@ class Evidence:
         estimate, low, high = map(float, self.table.loc[model, columns].to_numpy(dtype=float))
         return estimate, low, high
 
-    def differences(self, model: str, others: list[str], metric: str) -> list[Difference]:
-        """Return what a model has more than each of some others, with simultaneous intervals."""
+    def differences(self, model: str, others: list[str], metric: str) -> pd.DataFrame:
+        """Return `simultaneous_differences` from some models; NaN for one on other people."""
         sample = self.result.resampled
         people = sample.models[model].members
         same = {
@@ -125,9 +110,7 @@ class Evidence:
             for name in others
             if name in self.table.index and np.array_equal(sample.models[name].members, people)
         }
-        found = {d.other: d for d in simultaneous_differences(sample.metric(model, metric), same)}
-        nan = float("nan")
-        return [found.get(name, Difference(name, nan, nan, nan)) for name in others]
+        return simultaneous_differences(sample.metric(model, metric), same).reindex(others)
 
     # -- selected features -------------------------------------------------------------------------
 
@@ -193,6 +176,7 @@ class Verdict:
     outcome: str
     figures: str
     why: str = ""
+    claim: str = ""  # In our words; filled in by `claims_of`
 
     @property
     def level(self) -> str:
@@ -204,22 +188,14 @@ class Verdict:
 NO_ROW = Verdict(UNTESTED, "The rows that the claim is about were not run.")
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper in our words, with the verdict of the run."""
-
-    text: str
-    verdict: Verdict
-
-
 def decided(evidence: Evidence, model: str, others: list[str], metric: str, name: str) -> Verdict:
     """Decide whether a model is better than each of some others."""
     if model not in evidence.table.index or not others:
         return NO_ROW
-    gaps = sorted(evidence.differences(model, others, metric), key=_unknown_last)
-    better = [gap for gap in gaps if gap.known and gap.low > 0]
-    worse = [gap for gap in gaps if gap.known and gap.high < 0]
-    unknown = [gap.other for gap in gaps if not gap.known]
+    gaps = evidence.differences(model, others, metric)
+    gaps = gaps.assign(unknown=side_of_zero(gaps).isna()).sort_values(["unknown", "estimate"])
+    side, unknown = side_of_zero(gaps), gaps.index[gaps["unknown"]].tolist()
+    better, worse = gaps.index[side > 0].tolist(), gaps.index[side < 0].tolist()
     open_ = len(gaps) - len(unknown) - len(better) - len(worse)
     parts = [f"better than {len(better)} of {counted(len(gaps), 'baseline')}"]
     parts += [f"worse than {len(worse)}"] if worse else []
@@ -229,20 +205,19 @@ def decided(evidence: Evidence, model: str, others: list[str], metric: str, name
         f"{name[0].upper()}{name[1:]} {in_words(*evidence.pooled(model, metric))}; "
         f"{', '.join(parts)}."
     )
-    if gaps[0].known:
-        value, ends = gap_texts(gaps[0])
-        figures += (
-            f" Smallest difference (simultaneous interval): {gaps[0].other} {value} ({ends})."
-        )
-    outcome = outcome_of(gaps)
+    least = gaps.iloc[0]
+    if not least["unknown"]:
+        value, ends = gap_texts(*least[[*ENDS]])
+        figures += f" Smallest difference (simultaneous interval): {least.name} {value} ({ends})."
+    outcome = FAILS if worse else UNTESTED if unknown else OPEN if open_ else HOLDS
     why = ""
     if outcome == UNTESTED:
         why = f"No figures or no interval: {listed(unknown, most=len(unknown))}."
     if outcome == FAILS:
-        why = f"Better here: {listed(gap.other for gap in worse)}."
+        why = f"Better here: {listed(worse)}."
     if outcome == OPEN:
-        first = "the highest" if gaps[0].value > 0 else "not the highest"
-        low, other = min((gap.low, gap.other) for gap in gaps)
+        first = "the highest" if least["estimate"] > 0 else "not the highest"
+        low, other = min(zip(gaps["low"], gaps.index, strict=True))
         most = number(-low, decimals([low]))
         why = (
             f"Its estimate is {first}, and no baseline is shown to be better. By the simultaneous "
@@ -251,27 +226,14 @@ def decided(evidence: Evidence, model: str, others: list[str], metric: str, name
     return Verdict(outcome, figures, why)
 
 
-def _unknown_last(gap: Difference) -> tuple[bool, float]:
-    return not gap.known, gap.value
-
-
-def outcome_of(gaps: Sequence[Difference]) -> str:
-    """Return the verdict on a claim that a model is better than each of some others."""
-    if any(gap.known and gap.high < 0 for gap in gaps):
-        return FAILS
-    if not all(gap.known for gap in gaps):
-        return UNTESTED
-    return HOLDS if all(gap.low > 0 for gap in gaps) else OPEN
-
-
-def gap_texts(gap: Difference) -> tuple[str, str]:
+def gap_texts(estimate: float, low: float, high: float) -> tuple[str, str]:
     """Return a difference, and the ends of its interval, as text.
 
     Shapes: returns (str, str).
     """
-    digits = decimals((gap.low, gap.high))
-    value, low, high = (number(x, digits, sign=True) for x in (gap.value, gap.low, gap.high))
-    return value, f"{low} to {high}"
+    digits = decimals((low, high))
+    value, *ends = (number(x, digits, sign=True) for x in (estimate, low, high))
+    return value, " to ".join(ends)
 
 
 def by_folds(holds: np.ndarray, what: str, more: str) -> Verdict:

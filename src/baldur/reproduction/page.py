@@ -28,8 +28,8 @@ from baldur.reproduction.evidence import (
     IN_PART,
     OPEN,
     UNTESTED,
-    Claim,
     Evidence,
+    Verdict,
     gap_texts,
 )
 from baldur.reproduction.printed import (
@@ -105,7 +105,7 @@ def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> dict[s
     """Return what is on the page of a finished run; its figures are written as PNG files too."""
     protocol, data = evidence.protocol, evidence.result.data
     claims, adni = claims_of(evidence), protocol.name == "adni"
-    verdicts = Counter(claim.verdict.outcome for claim in claims)
+    verdicts = Counter(claim.outcome for claim in claims)
     outcomes = [
         f"{verdicts[name]} {'is' if verdicts[name] == 1 else 'are'} {name}"
         for name in (HOLDS, IN_PART, OPEN, FAILS, UNTESTED)
@@ -141,11 +141,11 @@ def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> dict[s
     }
 
 
-def _in_our_words(claims: list[Claim]) -> list[Claim]:
+def _in_our_words(claims: list[Verdict]) -> list[Verdict]:
     """Return claims of this package, which hold or not; those of the paper are reproduced."""
     words = {HOLDS: "holds", IN_PART: "holds in part", FAILS: "does not hold"}
     words |= {OPEN: OPEN, UNTESTED: UNTESTED}
-    return [Claim(c.text, replace(c.verdict, outcome=words[c.verdict.outcome])) for c in claims]
+    return [replace(c, outcome=words[c.outcome]) for c in claims]
 
 
 def _table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Cell | str]]) -> Table:
@@ -205,8 +205,9 @@ def difference_table(evidence: Evidence) -> Table | None:
         return None
     columns = []
     for model, metric in wanted:
-        gaps = map(gap_texts, evidence.differences(model, evidence.baselines, metric))
-        columns.append([Cell(value, small=ends) for value, ends in gaps])
+        gaps = evidence.differences(model, evidence.baselines, metric)
+        texts = (gap_texts(*gap) for gap in gaps.itertuples(index=False))
+        columns.append([Cell(value, small=ends) for value, ends in texts])
     heads = [HEADINGS[metric] + ", our default" * (model == DEFAULT) for model, metric in wanted]
     rows = list(zip(evidence.baselines, *columns, strict=True))
     return _table("Difference, with its interval", ["Baseline", *heads], rows)
