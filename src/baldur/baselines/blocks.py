@@ -23,7 +23,6 @@ from baldur.core.types import Array
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.views.prepared_view import PreparedView
-from baldur.views.standardised_blocks import gram_eigh
 
 COLUMN_BLOCK = 8192
 """Number of columns that are standardised at a time while a dense copy is filled."""
@@ -192,6 +191,23 @@ def count_components(n_components: Any, singular: Array, n: int) -> int:
         share = np.cumsum(singular**2) / max(float(np.sum(singular**2)), np.finfo(float).tiny)
         return min(rank, int(np.searchsorted(share, n_components - 1e-12)) + 1)
     return min(rank, int(n_components))
+
+
+def gram_eigh(gram: Array, rtol: float | None = None) -> tuple[Array, Array]:
+    """Return eigenvectors and singular values of X from G = X X^T, largest first.
+
+    Shapes: gram (n, n); returns U (n, r), S (r,).
+    """
+    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    if rtol is None:
+        rtol = len(values) * np.finfo(np.float64).eps
+    keep = values > rtol * max(float(values[0]), 0.0)
+    U = vectors[:, keep]
+    if U.shape[1]:
+        peak = np.abs(U).argmax(axis=0)
+        U = U * np.sign(U[peak, np.arange(U.shape[1])])
+    return U, np.sqrt(values[keep])
 
 
 def reduce_gram(

@@ -20,11 +20,16 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
 from baldur.baselines.base import BaselineClassifier, one_against_rest
-from baldur.baselines.blocks import Block, check_memory, dense_concatenation, total_width
+from baldur.baselines.blocks import (
+    Block,
+    check_memory,
+    dense_concatenation,
+    gram_eigh,
+    total_width,
+)
 from baldur.core.optional import import_extra
 from baldur.core.parameters import integer, one_of, parameter
 from baldur.core.types import Array
-from baldur.views.standardised_blocks import gram_eigh
 
 JITTER = {"float64": 1e-6, "float32": 1e-4}
 

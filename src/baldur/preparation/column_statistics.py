@@ -38,15 +38,21 @@ _EXACT_ROWS = 1000
 
 @dataclass
 class TileStatistics:
-    """Counts, means, variances and ranges of the columns of a tile."""
+    """Statistics of the k columns of a tile over the cells that are not missing.
 
-    count: np.ndarray  # (k,); Cells that are not missing
-    mean: np.ndarray  # mean, variance: (k,); Over those cells, by weight
+    `mean` and `variance` are by weight, `mass` is the weight of these cells. The last two are cells
+    of the tile less the mean, and their squares.
+
+    Shapes: (k,); centred and squares (n, k).
+    """
+
+    count: np.ndarray
+    mean: np.ndarray
     variance: np.ndarray
-    low: np.ndarray  # low, high: (k,); Smallest and largest value
+    low: np.ndarray
     high: np.ndarray
-    mass: np.ndarray  # (k,); Weight of the cells that are not missing
-    centred: np.ndarray | None = None  # (n, k)
+    mass: np.ndarray
+    centred: np.ndarray | None = None
     squares: np.ndarray | None = None
 
     def clip(
@@ -289,16 +295,21 @@ CLIP = 3.0
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """Statistics of each column, from one pass over the training rows."""
+    """Statistics of each column of a view, from one pass over the training rows.
 
-    count: np.ndarray  # (n_features,); Cells that are not missing
-    mean: np.ndarray  # (n_features,)
+    `count` is the number of cells that are not missing, and `scores` are those of ranked columns.
+
+    Shapes: (n_features,).
+    """
+
+    count: np.ndarray
+    mean: np.ndarray
     variance: np.ndarray
-    minimum: np.ndarray  # (n_features,)
+    minimum: np.ndarray
     maximum: np.ndarray
-    lower: np.ndarray  # (n_features,)
+    lower: np.ndarray
     upper: np.ndarray
-    scores: NormalScores | None = None  # Of the ranked columns
+    scores: NormalScores | None = None
 
     @property
     def constant(self) -> np.ndarray:

@@ -40,13 +40,17 @@ _MOST_PASSES = 500
 
 @dataclass(frozen=True)
 class Pooled:
-    """Parameters of every feature that are pooled over all sites."""
+    """Parameters of every feature that are pooled over all sites.
+
+    `level`, `spread` and `coef` are alpha, sigma and beta. `held` is a value of the column that is
+    the same in every site (NaN without one), and columns that are `left_alone` are not harmonised.
+    """
 
     kind: ClassVar[str] = "pooled parameters"
 
-    level: np.ndarray = stored(Numbers("d", largest=np.inf))  # level, spread: alpha and sigma
+    level: np.ndarray = stored(Numbers("d", largest=np.inf))
     spread: np.ndarray = stored(Numbers("d", largest=np.inf, low=0.0))
-    coef: np.ndarray = stored(Numbers("q d", largest=np.inf))  # beta
+    coef: np.ndarray = stored(Numbers("q d", largest=np.inf))
     held: np.ndarray = stored(Numbers("d", finite=False, largest=np.inf))
     left_alone: np.ndarray = stored(Flags("d"))
 

@@ -22,7 +22,8 @@ MOST_HINTS = 3
 
 def some(items: Sequence[Any], limit: int = 5) -> str:
     """List the first few items for a message."""
-    shown = ", ".join(repr(_plain_scalar(item)) for item in items[:limit])
+    plain = (item.item() if isinstance(item, np.generic) else item for item in items[:limit])
+    shown = ", ".join(map(repr, plain))
     return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown
 
 
@@ -43,10 +44,6 @@ def rename_hint(given: Iterable[Any] | None, expected: Iterable[Any] | None) -> 
         near = get_close_matches(str(name).casefold(), list(names), 1)
         hints += [f"{names[near[0]]!r} by {str(name)!r}"] if near else []
     return f" Did you mean {', '.join(hints)}?" if hints else ""
-
-
-def _plain_scalar(item: Any) -> Any:
-    return item.item() if isinstance(item, np.generic) else item
 
 
 def repeated(values: Iterable[Any]) -> list[Any]:

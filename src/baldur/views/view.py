@@ -127,11 +127,6 @@ class View:
         return default_names(self.name, index, self.shape[1])
 
     @property
-    def names_given(self) -> bool:
-        """Whether the user named the features."""
-        return self.names is not None
-
-    @property
     def feature_groups(self) -> np.ndarray | None:
         """One number per feature, shared by the columns of one category; None without categories.
 
