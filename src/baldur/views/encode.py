@@ -221,7 +221,7 @@ def _encode(
         raise InputError(
             f"{origin}: column {name!r} holds dates, which have no unit a model could use. Turn "
             "it into a number first (age in years, days since baseline), or "
-            + (f"leave it out with exclude=[{name!r}]." if from_file else "drop it.")
+            f"{_advice('dates', name, from_file)}"
         )
     if not forced and not category:
         numbers = _booleans(values)
@@ -233,10 +233,11 @@ def _encode(
         # A cell of blanks is missing.
         levels = sorted(set(texts) - {""})
         if len(levels) > max_levels and (from_file or not category):
-            advice = _level_advice(name, levels, max_levels, from_file)
+            commas = decimal_commas([level for level in levels if not _is_number(level)])
+            advice = _advice("commas" if commas else "levels", name, from_file, max_levels)
             raise InputError(
                 f"{origin}: column {name!r} is text with {len(levels)} different values "
-                f"({some(levels, 3)}), {advice}"
+                f"({some(levels, 3)}){advice}"
             )
         place = {"": np.nan} | {level: float(at) for at, level in enumerate(levels)}
         numbers = np.array([place[text] for text in texts], dtype=np.float64)
@@ -244,24 +245,9 @@ def _encode(
     return np.append(numbers, np.nan)[codes], levels or None
 
 
-def _level_advice(name: str, levels: list[str], max_levels: int, from_file: bool) -> str:
-    """Return what to do about a column of text with too many levels."""
-    if decimal_commas([level for level in levels if not _is_number(level)]):
-        return _comma_advice(name, from_file)
-    if from_file:
-        return (
-            f"above max_levels={max_levels}. Leave it out with exclude=[{name!r}] if it is an "
-            "identifier or free text; otherwise raise max_levels."
-        )
-    return (
-        f"more than {max_levels}. Drop it if it is an identifier or free text; otherwise "
-        f"make it a category, frame[{name!r}].astype('category')."
-    )
-
-
 def level_text(value: Any) -> str:
     """Return the text of one category level; 1.0 and 1 are the same level."""
-    # 1.0 and 1 are one level: missing cells turn whole numbers into floats.
+    # Missing cells turn whole numbers into floats.
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
     return str(value).strip()
@@ -296,29 +282,36 @@ def _numbers_in_text(
     if n_wrong >= 0.5 * n_known:
         return None
     odd = sorted({str(value) for value in values[wrong]})
-    if decimal_commas(odd):
-        advice = f", {_comma_advice(name, from_file)}"
-    elif from_file:
-        advice = (
-            ". Add these to missing=[...] if they stand for missing values, correct them, or "
-            f"give categorical=[{name!r}] if the numbers are codes."
-        )
-    else:
-        advice = (
-            ". Replace them by NaN if they stand for missing values, correct them, or make "
-            f"it a category, frame[{name!r}].astype('category'), if the numbers are codes."
-        )
+    advice = _advice("commas" if decimal_commas(odd) else "mixed", name, from_file)
     raise InputError(
         f"{origin}: column {name!r} holds numbers except for {n_wrong} of {n_known} cells "
         f"({some(odd)}){advice}"
     )
 
 
-def _comma_advice(name: str, from_file: bool) -> str:
-    """Return what to do about a column of numbers with a decimal comma."""
-    how = (
-        'Give decimal="," for a text table; make the cells numbers in a workbook.'
-        if from_file
-        else f"Use frame[{name!r}].str.replace(',', '.').astype(float)."
-    )
-    return f"which are numbers with a decimal comma. {how}"
+_ADVICE = {
+    "dates": ("drop it.", "leave it out with exclude=[{name!r}]."),
+    "commas": (
+        ", which are numbers with a decimal comma. Use "
+        "frame[{name!r}].str.replace(',', '.').astype(float).",
+        ', which are numbers with a decimal comma. Give decimal="," for a text table; make the '
+        "cells numbers in a workbook.",
+    ),
+    "levels": (
+        ", more than {most}. Drop it if it is an identifier or free text; otherwise make it a "
+        "category, frame[{name!r}].astype('category').",
+        ", above max_levels={most}. Leave it out with exclude=[{name!r}] if it is an identifier or "
+        "free text; otherwise raise max_levels.",
+    ),
+    "mixed": (
+        ". Replace them by NaN if they stand for missing values, correct them, or make it a "
+        "category, frame[{name!r}].astype('category'), if the numbers are codes.",
+        ". Add these to missing=[...] if they stand for missing values, correct them, or give "
+        "categorical=[{name!r}] if the numbers are codes.",
+    ),
+}
+"""What to do about a column of a DataFrame, and about one of a file, by what is wrong with it."""
+
+
+def _advice(problem: str, name: str, from_file: bool, most: int = MAX_LEVELS) -> str:
+    return _ADVICE[problem][from_file].format(name=name, most=most)
