@@ -126,3 +126,23 @@ def test_columns_of_text_by_value_equal_those_cell_by_cell(cells):
             except InputError as error:
                 outcome.append(str(error))
     assert outcome[0] == outcome[1]
+
+
+def test_cells_are_written_as_a_reader_would(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "id": ["007", "008", None],
+            "whole": [1.0, np.nan, 3.0],
+            "half": [0.5, 1e-7, 2.0],
+            "flag": [True, False, True],
+            "day": pd.to_datetime(["2020-01-31", "2020-02-01 10:30", None], format="ISO8601"),
+        }
+    )
+    frame.to_parquet(tmp_path / "a.parquet", index=False)
+    assert read_text_table(tmp_path / "a.parquet").to_numpy().tolist() == [
+        ["007", "1", "0.5", "True", "2020-01-31"],
+        ["008", "", "1e-07", "False", "2020-02-01 10:30:00"],
+        ["", "3", "2", "True", ""],
+    ]
+    with pytest.raises(InputError, match="one character"):
+        read_text_table(tmp_path / "a.parquet", decimal="")

@@ -56,8 +56,9 @@ def test_masked_cells_are_missing():
 
 
 def test_groups_may_be_of_any_kind():
-    from baldur.views.validate import check_groups
-
-    assert check_groups(["b", "a", "b"], 3).tolist() == [1, 0, 1]
-    assert check_groups(np.array([2, "x", 2], dtype=object), 3).tolist() == [0, 1, 0]
-    assert check_groups(None, 3) is None
+    model = BaldurClassifier(members=("pooled",))
+    wanted = model.fit(X, Y, groups=np.arange(N) // 2).coef_["X"].copy()
+    letters = np.array(list("aabbccddeeff"))
+    mixed = np.array([i // 2 if i < 8 else f"x{i // 2}" for i in range(N)], dtype=object)
+    for groups in (letters, list(letters), mixed):
+        assert_array_equal(model.fit(X, Y, groups=groups).coef_["X"], wanted)

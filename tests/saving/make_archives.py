@@ -19,7 +19,6 @@ import baldur
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.datasets import make_multiview
 from baldur.paper import PaperClassifier
-from baldur.saving.folder_files import SCHEMA
 
 ARCHIVES = Path(__file__).parent / "archives"
 LEFT_OUT = (".lock", "card.R", "score.py", "score.R", "score.js")
@@ -113,7 +112,9 @@ def write():
     ARCHIVES.mkdir()
     expected = {}
     for name, model, rows in models():
-        folder = baldur.save(model, ARCHIVES / f"schema{SCHEMA}_{name}")
+        folder = baldur.save(model, ARCHIVES / name)
+        schema = json.loads((folder / "manifest.json").read_text())["schema"]
+        folder = folder.rename(ARCHIVES / f"schema{schema}_{name}")
         for file in LEFT_OUT:
             (folder / file).unlink(missing_ok=True)
         stored = rows_as_json(rows)

@@ -1,5 +1,6 @@
 """Small fitted models of every kind, each fitted once."""
 
+import json
 import warnings
 from functools import cache
 
@@ -120,3 +121,8 @@ def answers(model, rows):
     else:
         found["std"] = model.predict(rows, return_std=True)[1]
     return found
+
+
+def manifest_of(folder):
+    """Return the manifest of a model folder."""
+    return json.loads((folder / "manifest.json").read_text())

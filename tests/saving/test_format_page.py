@@ -13,7 +13,7 @@ from baldur.saving import SavedModel, folder_files, state_files
 from baldur.saving.estimator_state import ESTIMATORS, attributes_of, settings_state
 from preparation.test_state import STEPS
 from preparation.test_state import cohort as steps_cohort
-from saving.models import MODELS, fitted
+from saving.models import MODELS, fitted, manifest_of
 from saving.test_round_trip import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "model-format.md").read_text()
@@ -88,9 +88,8 @@ def test_every_fitted_attribute_is_on_the_page():
 
 def test_every_key_of_the_manifest_is_on_the_page(tmp_path):
     from baldur.saving import save
-    from baldur.saving.folder import read_manifest
 
-    manifest = read_manifest(save(fitted("mean field"), tmp_path / "model"))
+    manifest = manifest_of(save(fitted("mean field"), tmp_path / "model"))
     assert fields_on_the_page()["Manifest"] == set(manifest)
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from runpy import run_path
 
 import numpy as np
 import pandas as pd
@@ -19,9 +20,8 @@ from baldur.preparation import (
     VariantFilter,
     VoxelMask,
 )
-from baldur.saving import score
-from baldur.saving.folder import read_manifest
 from baldur.study import fit_study, load_study, predict_study
+from saving.models import manifest_of
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 
@@ -126,7 +126,7 @@ def test_a_model_is_the_same_after_loading(cohort, name, tmp_path):
     assert all((again.selected_features_[v] == masks[v]).all() for v in masks)
     assert type(again) is type(model)
     assert again.get_params().keys() == model.get_params().keys()
-    manifest = read_manifest(tmp_path / "model")
+    manifest = manifest_of(tmp_path / "model")
     steps = manifest["steps"]
     assert steps == [type(step).__name__ for step in model.preparation_.steps_]
     assert str(again.get_params()) == str(model.get_params())
@@ -143,7 +143,8 @@ def test_a_model_is_the_same_after_loading(cohort, name, tmp_path):
             again.to_onnx()
         return
     people, want = people_of(X[N:]), answers(model, X[N:])
-    found = np.array([score.predict(printed, person) for person in people])
+    predict = run_path(tmp_path / "model" / "score.py")["predict"]
+    found = np.array([predict(printed, person) for person in people])
     np.testing.assert_allclose(found.reshape(want.shape), want, rtol=0, atol=1e-9)
     if shutil.which("node"):
         (tmp_path / "people.json").write_text(json.dumps(people))
@@ -196,7 +197,8 @@ def test_sites_and_levels_written_as_numbers(cohort, site, tmp_path):
     people, want = people_of(rows), model.predict_proba(rows)
     model.card(tmp_path)
     printed = json.loads((tmp_path / "card.json").read_text())["model"]
-    found = [score.predict(printed, person) for person in people]
+    predict = run_path(tmp_path / "score.py")["predict"]
+    found = [predict(printed, person) for person in people]
     np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
     if shutil.which("node"):
         (tmp_path / "people.json").write_text(json.dumps(people))
@@ -216,14 +218,12 @@ def test_no_scorer_where_it_could_not_tell_a_view_from_the_covariates(cohort):
     assert "\n" not in card.reason
 
 
-def test_the_scorer_of_a_filtered_model_takes_the_columns_of_the_study(cohort):
-    from baldur.saving.card import make_card
-    from baldur.saving.score import predict
-
+def test_the_scorer_of_a_filtered_model_takes_the_columns_of_the_study(cohort, tmp_path):
     X, y = cohort
     X = X.select(["clinic", "snps"])
     model = BaldurClassifier(**DENSE, preparation=having(VariantFilter())).fit(X[:N], y[:N])
-    printed = make_card(model).model
+    printed = model.card(tmp_path).model
+    predict = run_path(tmp_path / "score.py")["predict"]
     rows = X[N:]
     names = {v: [str(n) for n in rows.view(v).feature_names] for v in rows.view_names}
     cells = {v: rows.view(v).read().astype(float) for v in rows.view_names}

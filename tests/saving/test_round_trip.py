@@ -20,10 +20,9 @@ from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError, InputWarning
 from baldur.paper import PaperClassifier
 from baldur.saving.estimator_state import read_settings, settings_state
-from baldur.saving.folder import read_manifest
 from baldur.views import MultiView
 from saving.forging import reseal
-from saving.models import MODELS, N, answers, cohort, fitted, rows_for
+from saving.models import MODELS, N, answers, cohort, fitted, manifest_of, rows_for
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 
@@ -63,7 +62,7 @@ def test_every_estimator_and_task(name, tmp_path):
             same(getattr(again, attribute), value)
     assert str(again.summary()) == str(model.summary())
     # What was loaded can be saved, and is the same model.
-    copies = [read_manifest(save(again, tmp_path / "again")), read_manifest(tmp_path / "model")]
+    copies = [manifest_of(save(again, tmp_path / "again")), manifest_of(tmp_path / "model")]
     assert copies[0]["identity"] == copies[1]["identity"]
 
 
@@ -102,11 +101,11 @@ def test_training_rows_are_stored_only_where_predictions_need_them(tmp_path):
     for name in ("auto", "ranks", "dense, columns"):
         folder = save(fitted(name), tmp_path / name)
         content = (folder / "arrays.safetensors").read_bytes()
-        assert read_manifest(folder)["training_rows_inside"] is False
+        assert manifest_of(folder)["training_rows_inside"] is False
         if name != "ranks":  # ranks keep the values of each column, in rising order
             assert secret not in content
     wide = save(fitted("dense, Grams"), tmp_path / "wide")
-    assert read_manifest(wide)["training_rows_inside"] is True
+    assert manifest_of(wide)["training_rows_inside"] is True
     assert (wide / "arrays.safetensors").stat().st_size > 8 * N * 90
 
 
@@ -150,7 +149,7 @@ def test_training_rows_of_any_storage(storage, tmp_path, constants):
         (tmp_path / "cells.npy").unlink()
     same(answers(again, X), answers(model, X))
     same(again.explain(X[:3]), model.explain(X[:3]))
-    assert read_manifest(tmp_path / "model")["training_rows_inside"]
+    assert manifest_of(tmp_path / "model")["training_rows_inside"]
     if storage in ("int8", "lazy"):
         content = (tmp_path / "model" / "arrays.safetensors").read_bytes()
         assert cells[train[0]].tobytes() in content
@@ -258,12 +257,12 @@ def test_settings_that_came_later_have_their_defaults_and_unknown_ones_are_refus
 
 def test_a_model_has_an_identity(tmp_path):
     folder = save(fitted("mean field"), tmp_path / "model")
-    name = read_manifest(folder)["identity"]
+    name = manifest_of(folder)["identity"]
     assert len(name) == 64
     load(folder, identity=name.upper())
     with pytest.raises(InputError, match="is another model: its identity is"):
         load(folder, identity="0" * 64)
-    manifest = read_manifest(folder)
+    manifest = manifest_of(folder)
     assert manifest["task"] == "binary"
     assert manifest["samples"] == N
     assert manifest["views"] == [{"name": "a", "features": 3}, {"name": "b", "features": 5}]

@@ -6,6 +6,8 @@ import pytest
 import tomli_w
 
 from baldur.datasets import make_multiview
+from baldur.study import load_study
+from baldur.study.data import read_study
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -67,6 +69,11 @@ def write_study(parts, tables, folder):
     file = folder / "study.toml"
     file.write_text(parts if isinstance(parts, str) else tomli_w.dumps(parts))
     return file
+
+
+def read_file(file, **how):
+    """Read what a study file names: its samples, outcome, views and preparation."""
+    return read_study(load_study(file, **how))
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from baldur.core.schema import nearest
 from baldur.exceptions import StudyError
 from baldur.study import load_study
-from baldur.study.data import read_study
 from baldur.study.toml_file import parse_study
+from study.conftest import read_file
 
 SECONDS = 10
 HUGE = {
@@ -160,11 +160,10 @@ def test_a_category_of_many_levels_is_refused_before_memory_is_taken(tmp_path):
     file = tmp_path / "study.toml"
     options = 'categorical = ["a"]\nmax_levels = 1000000\n'
     file.write_text(SAMPLES + OUTCOME + VIEWS + options + MODELS)
-    config = load_study(file)
     tracemalloc.start()
     try:
         with pytest.raises(StudyError, match=r"views\.blood: .*above the limit") as caught:
-            read_study(config)
+            read_file(file)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

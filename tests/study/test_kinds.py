@@ -6,9 +6,8 @@ import pytest
 
 from baldur.datasets import make_adni_like, make_biofind_like
 from baldur.exceptions import StudyError
-from baldur.io.view_sections import PlinkView
 from baldur.study import evaluate_study, load_study, simulate_study
-from baldur.study.data import read_study
+from study.conftest import read_file
 
 
 def test_genotypes_written_for_plink_read_back_equal(tmp_path):
@@ -16,8 +15,9 @@ def test_genotypes_written_for_plink_read_back_equal(tmp_path):
     models = [{"name": "Dummy"}]
     file = simulate_study("biofind", tmp_path, scale=0.007, models=models, folds={"outer": 3})
     study = load_study(file)
-    assert study.views["genetic"] == PlinkView(file="genetic.bed", kind="plink")
-    found = read_study(study).data
+    genetic = study.views["genetic"]
+    assert (genetic.file, genetic.kind) == ("genetic.bed", "plink")
+    found = read_file(file).data
     expected = make_biofind_like(scale=0.007, random_state=0).data
     assert found.sample_ids.tolist() == expected.sample_ids.tolist()
     np.testing.assert_array_equal(found.view("genetic").read(), expected.view("genetic").read())
@@ -29,7 +29,7 @@ def test_variant_filters_of_a_study_are_learned_on_training_rows(tmp_path):
     models = [{"name": "Ridge logistic", "grid": {"C": [0.1]}}]
     file = simulate_study("biofind", tmp_path, scale=0.007, models=models, folds={"outer": 3})
     file.write_text(file.read_text().replace('kind = "plink"', 'kind = "plink"\nmin_maf = 0.2'))
-    found = read_study(load_study(file))
+    found = read_file(file)
     assert [type(s).__name__ for s in found.preparation.steps] == ["VariantFilter"]
     done = evaluate_study(load_study(file))
     assert done.run.failures == {}
@@ -47,7 +47,7 @@ def test_images_are_written_as_nifti_and_come_back(tmp_path):
     file = simulate_study("adni", tmp_path, scale=0.004, models=[{"name": "Dummy"}])
     study = load_study(file)
     assert (study.folds.outer, study.folds.inner) == (10, 10)
-    found = read_study(study).data
+    found = read_file(file).data
     cohort = make_adni_like(scale=0.004, random_state=0).data
     for view in cohort.view_names:
         np.testing.assert_allclose(found.view(view).read(), cohort.view(view).read(), atol=1e-6)
@@ -66,7 +66,7 @@ def test_wide_float_views_go_to_npz_and_come_back(tmp_path, constants):
     study = load_study(file)
     wide = [name for name, view in study.views.items() if view.file.endswith(".npz")]
     assert wide
-    found = read_study(study)
+    found = read_file(file)
     truth = pd.read_csv(tmp_path / "truth.csv")
     for view in wide:
         assert found.data.n_features[view] > 15
@@ -80,17 +80,17 @@ def test_files_outside_the_study_are_not_read(parts, tables, write, tmp_path):
     text = file.read_text()
     file.write_text(text.replace('"brain.csv"', '"../brain.csv"'))
     with pytest.raises(StudyError, match=r"views\.brain: .*have to lie in its folder"):
-        read_study(load_study(file))
-    assert len(read_study(load_study(file, roots=[tmp_path])).data) == 60
+        read_file(file)
+    assert len(read_file(file, roots=[tmp_path]).data) == 60
     file.write_text(text.replace('"samples.csv"', '"../samples.csv"'))
     tables["samples"].to_csv(tmp_path / "samples.csv", index=False)
     with pytest.raises(StudyError, match=r"samples\.file: .*--data"):
-        read_study(load_study(file))
+        read_file(file)
 
 
 def test_categories_of_a_table_are_learned_on_training_rows(parts, tables, write):
     tables["blood"]["group"] = ["x"] * 30 + ["y"] * 29 + ["z"]
-    found = read_study(load_study(write(parts, tables)))
+    found = read_file(write(parts, tables))
     assert [type(s).__name__ for s in found.preparation.steps] == ["CategoryEncoder"]
     done = evaluate_study(load_study(write(parts, tables)))
     assert done.run.failures == {}

@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.evaluation import NestedResult
-from baldur.evaluation.design import read_label_matrix
-from baldur.evaluation.result_files import JOBS, RESULT_FILES
+from baldur.evaluation import NestedResult, nested_cv
 from baldur.exceptions import InputError, StudyError
 from baldur.plots import ComparisonDisplay, OutcomesDisplay
 from baldur.report import report_folder, report_study
@@ -21,8 +19,7 @@ from baldur.study import (
     predict_study,
     validate_study,
 )
-from baldur.study.data import read_study
-from study.conftest import make_parts, make_tables, write_study
+from study.conftest import make_parts, make_tables, read_file, write_study
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
 NAMES = ["diabetes", "fall / fracture"]
@@ -48,11 +45,14 @@ def outcome_parts():
     return parts
 
 
+OTHERS = {"log.txt", ".lock", ".study.json"}
+
+
 def files_of(folder):
     """Return the contents of all files that a run writes, below the folder."""
     found = {}
     for place in sorted(folder.rglob("*")):
-        if place.is_file() and JOBS not in place.parts and place.name in RESULT_FILES:
+        if place.is_file() and "jobs" not in place.parts and place.name not in OTHERS:
             found[str(place.relative_to(folder))] = place.read_bytes()
     return found
 
@@ -125,7 +125,7 @@ def test_a_killed_run_gives_the_same_bytes(done, study):
     """Half of the jobs are lost, and all result files."""
     pages = {"report.html", "README.txt"}  # README.txt lists the page
     want = {n: c for n, c in files_of(done.folder).items() if n.rpartition("/")[2] not in pages}
-    jobs = sorted((done.folder / JOBS).rglob("*"))
+    jobs = sorted((done.folder / "jobs").rglob("*"))
     for place in [one for one in jobs if one.is_file()][::2]:
         place.unlink()
     for name in want:
@@ -237,7 +237,7 @@ def test_outcomes_that_cannot_be_evaluated_are_refused(tmp_path, change, says):
     parts = {**outcome_parts(), "outcome": change}
     file = write_study(parts, outcome_tables(), tmp_path / "study")
     with pytest.raises(StudyError, match=says):
-        read_study(load_study(file))
+        read_file(file)
 
 
 @pytest.mark.parametrize("column", ["seen by Dr. Smith", "v. 1.5; visit 2", "a.b"])
@@ -247,11 +247,11 @@ def test_names_with_full_stops_stay_whole_in_messages(tmp_path, column):
     tables["samples"][column] = ["1.5", "2. 5", "3"] * (len(tables["samples"]) // 3)
     cells = tables["samples"][[*NAMES, column]]
     with pytest.raises(InputError, match="must have two values") as refused:
-        read_label_matrix(cells, len(cells))
+        nested_cv(["Dummy"], np.zeros((len(cells), 1)), cells)
     parts = {**outcome_parts(), "outcome": {"columns": [*NAMES, column]}}
     file = write_study(parts, tables, tmp_path / "study")
     with pytest.raises(StudyError) as error:
-        read_study(load_study(file))
+        read_file(file)
     assert str(error.value) == f"{file.name}: outcome.columns: {refused.value}"
     assert repr(column) in str(error.value)
 
@@ -262,7 +262,7 @@ def test_a_third_value_is_not_taken_for_no(tmp_path):
     parts = {**outcome_parts(), "outcome": {"columns": NAMES, "positive": "Yes"}}
     file = write_study(parts, tables, tmp_path / "study")
     with pytest.raises(StudyError, match=f"{NAMES[1]!r} must have two values, .* has 3"):
-        read_study(load_study(file))
+        read_file(file)
 
 
 def test_what_needs_one_outcome_is_refused(study, tmp_path):

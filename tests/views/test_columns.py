@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from baldur import MultiView
-from baldur.views.estimator_input import as_multiview
 
 X = np.arange(40.0).reshape(5, 8)
 MASK = np.arange(8) >= 6
@@ -21,7 +20,7 @@ MASK = np.arange(8) >= 6
 )
 def test_all_ways_to_name_columns(given_x):
     views = {"run": slice(0, 3), "picked": [5, 3], "mask": MASK, "tail": [-1]}
-    mv = as_multiview(given_x, views)
+    mv = MultiView.from_columns(given_x, views)
     assert mv.view_names == list(views)
     for name, cols in views.items():
         np.testing.assert_array_equal(mv.view(name).read(), X[:, cols])
@@ -30,7 +29,7 @@ def test_all_ways_to_name_columns(given_x):
 
 def test_frame_columns_by_name():
     frame = pd.DataFrame(X, columns=list("abcdefgh"), index=list("vwxyz"))
-    mv = as_multiview(frame, {"named": ["c", "a"], "span": slice("e", "g"), "one": "h"})
+    mv = MultiView.from_columns(frame, {"named": ["c", "a"], "span": slice("e", "g"), "one": "h"})
     assert mv.feature_names["named"].tolist() == ["c", "a"]
     assert mv.feature_names["span"].tolist() == ["e", "f", "g"]
     assert mv.sample_ids.tolist() == list("vwxyz")
@@ -38,14 +37,9 @@ def test_frame_columns_by_name():
 
 
 def test_no_views_means_one_view_called_x():
-    mv = as_multiview(X)
+    mv = MultiView.from_columns(X)
     assert mv.view_names == ["X"]
     np.testing.assert_array_equal(mv.view("X").read(), X)
-
-
-def test_a_container_passes_untouched():
-    mv = MultiView({"a": X})
-    assert as_multiview(mv) is mv
 
 
 def test_arrays_are_not_copied():
@@ -56,6 +50,6 @@ def test_arrays_are_not_copied():
 
 @given(st.permutations(range(8)), st.integers(1, 7))
 def test_any_partition_gives_back_its_columns(order, cut):
-    mv = as_multiview(X, {"left": order[:cut], "right": order[cut:]})
+    mv = MultiView.from_columns(X, {"left": order[:cut], "right": order[cut:]})
     joined = np.hstack([mv.view("left").read(), mv.view("right").read()])
     np.testing.assert_array_equal(joined, X[:, order])

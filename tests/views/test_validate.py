@@ -4,13 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import MultiView
+from baldur import BaldurClassifier, MultiView
+from baldur.baselines import BASELINES
+from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError
-from baldur.views.estimator_input import as_multiview
-from baldur.views.validate import validate_labels
 from views.backends import Lazy
 
 ONE = np.ones((4, 2))
+
+
+def fit_on(X, views=None, y=(0, 1, 0, 1)):
+    """Fit a model that is quick."""
+    return BASELINES["Ridge logistic"].make().set_params(views=views).fit(X, y)
 
 
 class Liar(Lazy):
@@ -90,19 +95,19 @@ class Liar(Lazy):
             lambda: MultiView({"a": np.broadcast_to(np.int8(0), (100, 10**6))}).to_frame(),
             ["100 x 1,000,000", "select"],
         ),
-        (lambda: as_multiview([ONE]), ["list", "MultiView.from_dict("]),
-        (lambda: as_multiview({"a": ONE}), ["dict", "MultiView.from_dict(X)"]),
-        (lambda: as_multiview(ONE[0]), ["2-D", "Reshape your data"]),
-        (lambda: as_multiview(MultiView({"a": ONE}), {"b": [0]}), ["already has", "['a']"]),
-        (lambda: as_multiview(ONE, ["a"]), ["dictionary", "list"]),
-        (lambda: as_multiview(ONE, {"a": [5]}), ["'a'", "between -2 and 1"]),
-        (lambda: as_multiview(ONE, {"a": ["k"]}), ["'a'", "by name", "DataFrame"]),
-        (lambda: as_multiview(ONE, {"a": [0, 0]}), ["'a'", "more than once"]),
-        (lambda: as_multiview(ONE, {"a": [True]}), ["'a'", "one entry per column (2)"]),
-        (lambda: as_multiview(ONE, {"a": []}), ["'a'", "0 feature(s)"]),
-        (lambda: as_multiview(ONE, {"a": [0.5]}), ["'a'", "float64"]),
+        (lambda: fit_on([ONE]), ["list", "MultiView.from_dict("]),
+        (lambda: fit_on({"a": ONE}), ["dict", "MultiView.from_dict(X)"]),
+        (lambda: nested_cv(["Dummy"], ONE[0], [0, 1]), ["2-D", "Reshape your data"]),
+        (lambda: fit_on(MultiView({"a": ONE}), {"b": [0]}), ["already has", "['a']"]),
+        (lambda: fit_on(ONE, ["a"]), ["dictionary", "list"]),
+        (lambda: fit_on(ONE, {"a": [5]}), ["'a'", "between -2 and 1"]),
+        (lambda: fit_on(ONE, {"a": ["k"]}), ["'a'", "by name", "DataFrame"]),
+        (lambda: fit_on(ONE, {"a": [0, 0]}), ["'a'", "more than once"]),
+        (lambda: fit_on(ONE, {"a": [True]}), ["'a'", "one entry per column (2)"]),
+        (lambda: fit_on(ONE, {"a": []}), ["'a'", "0 feature(s)"]),
+        (lambda: fit_on(ONE, {"a": [0.5]}), ["'a'", "float64"]),
         (
-            lambda: as_multiview(pd.DataFrame(ONE, columns=["p", "q"]), {"a": ["r"]}),
+            lambda: fit_on(pd.DataFrame(ONE, columns=["p", "q"]), {"a": ["r"]}),
             ["'a'", "no column 'r'", "'p', 'q'"],
         ),
     ],
@@ -125,16 +130,16 @@ def test_one_clear_error(build, words):
         (["a", None, "b", "a", "b", "b"], ["missing", "row 1"]),
         ([0, 1, np.inf, np.inf, 0, 1], ["finite"]),
         ([0.5, 1.5, 0.5, 1.5, 2, 2], ["Unknown label type: continuous", "regressor"]),
-        (np.zeros((6, 2)), ["1-D", "(6, 2)"]),
+        (np.zeros((6, 2, 2)), ["1-D", "(6, 2, 2)"]),
     ],
 )
 def test_labels_that_cannot_be_learned_from(y, words):
     with pytest.raises(InputError) as caught:
-        validate_labels(y, 6)
+        BaldurClassifier().fit(np.arange(12.0).reshape(6, 2), y)
     for word in words:
         assert word in str(caught.value)
 
 
 def test_good_labels_pass():
-    assert validate_labels(["a", "b", "a", "b"], 4).tolist() == ["a", "b", "a", "b"]
-    assert validate_labels(np.array([[0], [1], [0], [1]]), 4).tolist() == [0, 1, 0, 1]
+    assert fit_on(ONE, y=["a", "b", "a", "b"]).classes_.tolist() == ["a", "b"]
+    assert fit_on(ONE, y=np.array([[0], [1], [0], [1]])).classes_.tolist() == [0, 1]

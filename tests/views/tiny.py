@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from baldur.views.estimator_input import as_multiview
+from baldur.views import MultiView
 
 
 class Tiny(ClassifierMixin, BaseEstimator):
@@ -14,7 +14,7 @@ class Tiny(ClassifierMixin, BaseEstimator):
         self.views = views
 
     def _cells(self, X):
-        mv = as_multiview(X, self.views, estimator_name="Tiny")
+        mv = X if isinstance(X, MultiView) else MultiView.from_columns(X, self.views)
         return mv, np.hstack([np.nan_to_num(mv.view(v).read()) for v in mv.view_names])
 
     def fit(self, X, y):
