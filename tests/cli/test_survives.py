@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baldur.evaluation.shared_data import remove_orphans
 from cli.places import forked, hidden, jobs_in, results, wait_for_jobs
 
 
@@ -48,12 +47,13 @@ def test_killed_then_interrupted_with_two_processes(call, start, steady, tmp_pat
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     process = start("evaluate", study, "--out", out, "--jobs", 2)
     assert kill_when(process, out, 3, 0.02)
-    check_workers_leave(process, tmp_path, monkeypatch)
+    left = check_workers_leave(process, tmp_path)
     before = jobs_in(out)
     process = start("evaluate", study, "--out", out, "--jobs", 2)
     end = time.monotonic() + 120
     while jobs_in(out) == before and time.monotonic() < end and process.poll() is None:
         time.sleep(0.01)
+    assert not left.exists()  # the next study removes it
     # The terminal sends it to the whole group, workers included.
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -67,8 +67,8 @@ def test_killed_then_interrupted_with_two_processes(call, start, steady, tmp_pat
     assert results(out) == whole
 
 
-def check_workers_leave(process, temporary, monkeypatch):
-    """Workers end when their study is killed, and what it laid out for them goes with the next."""
+def check_workers_leave(process, temporary):
+    """Workers end when their study is killed; returns what it laid out for them."""
     if Path("/proc/self/stat").exists():
         end = time.monotonic() + 60
         while alive(process.pid) and time.monotonic() < end:
@@ -76,10 +76,7 @@ def check_workers_leave(process, temporary, monkeypatch):
         assert alive(process.pid) == []
     left = list(temporary.glob("baldur-data-*"))
     assert len(left) == 1
-    with monkeypatch.context() as patch:
-        patch.setattr("tempfile.tempdir", str(temporary))
-        remove_orphans()
-    assert not left[0].exists()
+    return left[0]
 
 
 @pytest.mark.slow

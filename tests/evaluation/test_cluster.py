@@ -5,16 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import baldur
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.job_store import JobStore
-from baldur.evaluation.shared_data import share_data, unpack_data
 from baldur.exceptions import InputError, OutputError, StudyError
-from baldur.views import MultiView
 from evaluation import spies
 
 distributed = pytest.importorskip("distributed")
@@ -113,27 +110,6 @@ def test_large_matrices_go_by_path_or_come_along(client, sim, monkeypatch, seen,
     assert frames(nested_cv(MODELS, sim.data, sim.target, client=client, **FOLDS)) == frames(here)
     assert (max(sizes) < sim.data.view("b").read().nbytes + 2000) or not seen
     assert sizes
-
-
-def test_what_comes_along_lands_as_it_was(constants, tmp_path):
-    constants(MAP_BYTES=1000)
-    rng = np.random.default_rng(0)
-    wide = np.asfortranarray(rng.normal(size=(30, 40)))
-    np.save(tmp_path / "on_disk.npy", wide)
-    mapped = np.load(tmp_path / "on_disk.npy", mmap_mode="r")
-    mv = MultiView({"wide": wide.copy("C"), "disk": mapped, "small": wide[:, :1]})
-    with share_data(mv[rng.permutation(30)[:20]]) as shared:
-        assert len(shared.files) == 2
-        content = shared.pickled(shared.files)
-        assert len(content) > 2 * wide.nbytes > len(shared.pickled())
-        (tmp_path / "worker").mkdir()
-        landed = unpack_data(content, tmp_path / "worker")
-        for name in ("wide", "disk"):
-            here, there = shared.data.view(name), landed.view(name)
-            np.testing.assert_array_equal(here.read(), there.read())
-            assert not there.source.in_memory
-            mine, theirs = here.source.base.array, there.source.base.array
-            assert theirs.flags.c_contiguous == mine.flags.c_contiguous
 
 
 def test_a_full_disk_here_stops_the_cluster_and_the_rest_is_kept(

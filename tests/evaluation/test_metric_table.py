@@ -21,6 +21,7 @@ from baldur.evaluation.metric_table import (
     permutation_p_value,
     recompute_table,
 )
+from pages import write_folder
 
 
 def test_without_overlap_it_is_the_paired_t_test():
@@ -105,16 +106,18 @@ def test_permutation_p_value_counts_itself():
     assert permutation_p_value(0.1, np.full(9, 0.5), greater_is_better=False) == pytest.approx(0.1)
 
 
-def test_the_table_follows_from_the_two_files(tmp_path):
+@pytest.mark.parametrize("classes", [["0", "1"], ["-x", "+x"]], ids=["plain", "formulas"])
+def test_the_table_follows_from_the_two_files(tmp_path, classes):
     sim = make_multiview(60, {"a": 8, "b": 20}, random_state=0)
     models = {"Dummy": None, "LSVM-l1": {"c_ratio": [3.0, 10.0]}}
-    result = nested_cv(models, sim.data, sim.target, outer=3, inner=3)
-    result.predictions.to_csv(tmp_path / "p.csv", index=False)
-    result.selection.to_csv(tmp_path / "s.csv", index=False)
+    result = nested_cv(models, sim.data, np.array(classes)[sim.target], outer=3, inner=3)
+    write_folder(result, tmp_path)
     text = {"label": str, "predicted": str}
-    p = pd.read_csv(tmp_path / "p.csv", dtype=text, float_precision="round_trip")
-    s = pd.read_csv(tmp_path / "s.csv", float_precision="round_trip")
-    pd.testing.assert_frame_equal(recompute_table(p, s), result.table(), check_exact=True)
+    p = pd.read_csv(tmp_path / "predictions.csv", dtype=text, float_precision="round_trip")
+    s = pd.read_csv(tmp_path / "selection.csv", float_precision="round_trip")
+    found = recompute_table(p, s)
+    pd.testing.assert_frame_equal(found, result.table(), check_exact=True)
+    assert found.to_csv(index=False).encode() == (tmp_path / "table.csv").read_bytes()
 
 
 @pytest.mark.parametrize(

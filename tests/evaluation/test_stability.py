@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from baldur import MultiView
 from baldur.evaluation import nested_cv
 from baldur.evaluation.results import record_of
-from baldur.evaluation.selected_features import nogueira
+from baldur.evaluation.selected_features import feature_correlations, nogueira
+from baldur.exceptions import InputError
+from baldur.plots import CorrelationDisplay
 from baldur.preparation import CategoryEncoder, Preparation
 
 
@@ -98,3 +100,28 @@ def test_a_model_that_uses_everything_uses_all_features_of_categories():
     )
     assert every.n_features == {"clinic": 6, "lab": 4}
     assert every.table()["features_percent"].tolist() == [100.0]
+
+
+def test_correlations_are_pearsons_over_people_who_have_both():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(30, 2)), rng.normal(size=(30, 1))
+    x[:5, 0] = np.nan
+    data = MultiView({"a": x, "b": y}, present={"b": np.arange(30) >= 3})
+    pairs = [("a", "a_0"), ("b", "b_0"), ("a", "a_1")]
+    table = feature_correlations(data, pairs)
+    wide = table.pivot(
+        index=["view_a", "feature_a"], columns=["view_b", "feature_b"], values="correlation"
+    )
+    assert wide.loc[("a", "a_0"), ("b", "b_0")] == pytest.approx(
+        np.corrcoef(x[5:, 0], y[5:, 0])[0, 1]
+    )
+    assert wide.loc[("b", "b_0"), ("a", "a_1")] == pytest.approx(
+        np.corrcoef(x[3:, 1], y[3:, 0])[0, 1]
+    )
+    assert np.allclose(CorrelationDisplay(table).matrix().diagonal(), 1.0)
+    assert CorrelationDisplay(table).features == pairs
+    assert not len(feature_correlations(data, []))
+    with pytest.raises(InputError, match="no view"):
+        feature_correlations(data, [("c", "c_0")])
+    with pytest.raises(InputError, match="no feature"):
+        feature_correlations(data, [("a", "a_9")])

@@ -16,7 +16,6 @@ from baldur.evaluation.job_store import (
     libraries,
     package_hash,
 )
-from baldur.evaluation.shared_data import open_data, share_data
 from baldur.views import MultiView
 
 
@@ -178,24 +177,3 @@ def test_the_fingerprint_sees_cells_names_and_presence():
         fingerprint_of(MultiView({"a": X.astype(np.float32)})),
     }
     assert len(different) == 7
-
-
-def test_other_processes_open_the_same_cells(constants, tmp_path):
-    constants(MAP_BYTES=1000)
-    rng = np.random.default_rng(0)
-    wide = np.asfortranarray(rng.normal(size=(30, 40)))
-    np.save(tmp_path / "on_disk.npy", wide)
-    mapped = np.load(tmp_path / "on_disk.npy", mmap_mode="r")
-    present = rng.random(30) < 0.5
-    views = {"wide": wide, "small": rng.normal(size=(30, 2)), "disk": mapped, "cut": mapped[:, 3:9]}
-    mv = MultiView(views, present={"small": present})[rng.permutation(30)[:20]]
-    with share_data(mv) as shared:
-        here = shared.data
-        there = open_data(shared.path)
-        for copy in (here, there):
-            assert copy.sample_ids.tolist() == mv.sample_ids.tolist()
-            for name in mv.view_names:
-                np.testing.assert_array_equal(copy.view(name).read(), mv.view(name).read())
-        assert not there.view("wide").source.in_memory
-        assert there.view("small").source.in_memory
-    open_data.cache_clear()

@@ -9,18 +9,16 @@ from sklearn.dummy import DummyClassifier
 
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.baselines import BASELINES, ElasticNetLogisticClassifier
-from baldur.baselines.plain import SideBySideClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
-from baldur.evaluation.results import Results
 from baldur.paper import PaperClassifier
-from baldur.study.results_folder import write_results
 from constants import constants
+from pages import write_folder
 
 pytest.importorskip("matplotlib")
 
 
-class Broken(SideBySideClassifier):
+class Broken(DummyClassifier):
     """A model that cannot be fitted."""
 
     def fit(self, X, y):
@@ -100,7 +98,7 @@ def result(cohort):
         "elastic net": ElasticNetLogisticClassifier(),
         "ridge": BASELINES["Ridge logistic"].make(),
         "prior": BASELINES["Dummy"].make(),
-        "broken": Broken(DummyClassifier(), layout="none"),
+        "broken": Broken(),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -111,7 +109,7 @@ def result(cohort):
 def run(result, tmp_path_factory):
     """The folder of the same comparison."""
     folder = tmp_path_factory.mktemp("run")
-    write_results(Results(result), folder)
+    write_folder(result, folder)
     return folder
 
 

@@ -11,10 +11,9 @@ from pandas.testing import assert_frame_equal
 from baldur import MultiView
 from baldur.baselines import ElasticNetLogisticClassifier
 from baldur.evaluation import nested_cv
-from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.plots import BrainDisplay, ManhattanDisplay
-from baldur.study.results_folder import write_results
+from pages import write_folder
 
 AFFINE = np.diag([8.0, 8.0, 8.0, 1.0])
 AFFINE[:3, 3] = (-80.0, -100.0, -60.0)
@@ -130,7 +129,7 @@ def study(tmp_path_factory):
         warnings.simplefilter("ignore")
         result = nested_cv({"net": ElasticNetLogisticClassifier()}, data, y, outer=3, inner=2)
     folder = tmp_path_factory.mktemp("places")
-    write_results(Results(result), folder)
+    write_folder(result, folder)
     return result, folder
 
 

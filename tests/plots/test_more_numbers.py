@@ -10,7 +10,6 @@ from pandas.testing import assert_frame_equal
 from baldur import BaldurClassifier, MultiView
 from baldur.baselines import BASELINES
 from baldur.evaluation import learning_curve
-from baldur.evaluation.selected_features import feature_correlations
 from baldur.exceptions import InputError
 from baldur.plots import (
     AddedValueDisplay,
@@ -66,30 +65,6 @@ def test_a_model_that_selects_nothing_has_no_rows(result):
 
 
 # -- correlations ----------------------------------------------------------------------------
-
-
-def test_correlations_are_pearsons_over_people_who_have_both():
-    x, y = RNG.normal(size=(30, 2)), RNG.normal(size=(30, 1))
-    x[:5, 0] = np.nan
-    data = MultiView({"a": x, "b": y}, present={"b": np.arange(30) >= 3})
-    pairs = [("a", "a_0"), ("b", "b_0"), ("a", "a_1")]
-    table = feature_correlations(data, pairs)
-    wide = table.pivot(
-        index=["view_a", "feature_a"], columns=["view_b", "feature_b"], values="correlation"
-    )
-    assert wide.loc[("a", "a_0"), ("b", "b_0")] == pytest.approx(
-        np.corrcoef(x[5:, 0], y[5:, 0])[0, 1]
-    )
-    assert wide.loc[("b", "b_0"), ("a", "a_1")] == pytest.approx(
-        np.corrcoef(x[3:, 1], y[3:, 0])[0, 1]
-    )
-    assert np.allclose(CorrelationDisplay(table).matrix().diagonal(), 1.0)
-    assert CorrelationDisplay(table).features == pairs
-    assert not len(feature_correlations(data, []))
-    with pytest.raises(InputError, match="no view"):
-        feature_correlations(data, [("c", "c_0")])
-    with pytest.raises(InputError, match="no feature"):
-        feature_correlations(data, [("a", "a_9")])
 
 
 def test_selected_features_come_with_interchangeable_ones(cohort):

@@ -5,14 +5,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
-from baldur.preparation.column_statistics import column_statistics
 
 
 @pytest.fixture
@@ -103,35 +99,6 @@ def test_it_pickles(mv):
     for v, view in learned.transform(mv).items():
         np.testing.assert_array_equal(view.dense(), same[v].dense())
         assert pickle.loads(pickle.dumps(view)).shape == view.shape
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    arrays(
-        np.int8,
-        st.tuples(st.integers(1, 8), st.integers(1, 5)),
-        elements=st.integers(-128, 127),
-    )
-)
-def test_int8_statistics_are_exact(cells):
-    # A row without a single value is an absent sample; here only cells are of interest.
-    cells[(cells == -127).all(axis=1), 0] = 1
-    found = column_statistics(MultiView({"v": cells}).view("v"))
-    for j in range(cells.shape[1]):
-        values = cells[:, j][cells[:, j] != -127].astype(float)
-        assert found.count[j] == len(values)
-        if len(values):
-            np.testing.assert_allclose(found.mean[j], values.mean(), rtol=1e-14)
-            np.testing.assert_allclose(found.variance[j], values.var(), rtol=1e-10, atol=1e-10)
-            assert found.constant[j] == (len(set(values)) == 1)
-
-
-def test_int8_statistics_are_exact_for_many_rows():
-    cells = np.full((5000, 2), 127, dtype=np.int8)
-    cells[::2, 1] = -128
-    found = column_statistics(MultiView({"v": cells}).view("v"))
-    assert found.mean.tolist() == [127, -0.5]
-    assert found.variance.tolist() == [0, 127.5**2]
 
 
 X = np.random.default_rng(0).normal(size=(6, 3))

@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
-from baldur.preparation.column_statistics import SCALES, normal_scores
+from baldur.preparation.column_statistics import SCALES, column_statistics, normal_scores
 from preparation.literal import literal
 from views.backends import Lazy
 
@@ -275,3 +276,32 @@ def test_infinities_are_refused_and_cells_beyond_single_precision_are_held():
     new[1, 2] = np.inf
     with pytest.raises(InputError, match="infinities"):
         learned.transform(MultiView({"v": Lazy(new)}))["v"].dense()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    arrays(
+        np.int8,
+        st.tuples(st.integers(1, 8), st.integers(1, 5)),
+        elements=st.integers(-128, 127),
+    )
+)
+def test_int8_statistics_are_exact(cells):
+    # A row without a single value is an absent sample; here only cells are of interest.
+    cells[(cells == -127).all(axis=1), 0] = 1
+    found = column_statistics(MultiView({"v": cells}).view("v"))
+    for j in range(cells.shape[1]):
+        values = cells[:, j][cells[:, j] != -127].astype(float)
+        assert found.count[j] == len(values)
+        if len(values):
+            np.testing.assert_allclose(found.mean[j], values.mean(), rtol=1e-14)
+            np.testing.assert_allclose(found.variance[j], values.var(), rtol=1e-10, atol=1e-10)
+            assert found.constant[j] == (len(set(values)) == 1)
+
+
+def test_int8_statistics_are_exact_for_many_rows():
+    cells = np.full((5000, 2), 127, dtype=np.int8)
+    cells[::2, 1] = -128
+    found = column_statistics(MultiView({"v": cells}).view("v"))
+    assert found.mean.tolist() == [127, -0.5]
+    assert found.variance.tolist() == [0, 127.5**2]

@@ -7,10 +7,9 @@ import pytest
 from baldur import BaldurClassifier, MultiView
 from baldur.datasets import make_multiview
 from baldur.evaluation import Model, nested_cv
-from baldur.evaluation.results import Results
 from baldur.report import report_folder, report_model
-from baldur.study.results_folder import write_results
 from constants import constants
+from pages import write_folder
 from report.browser import Browser
 
 NASTY = [
@@ -92,7 +91,7 @@ def result(data):
 @pytest.fixture(scope="session")
 def folder(result, tmp_path_factory):
     place = tmp_path_factory.mktemp("results")
-    write_results(Results(result), place)
+    write_folder(result, place)
     return place
 
 

@@ -29,8 +29,8 @@ from baldur.report.answer import (
     other_models,
 )
 from baldur.report.pages import answer_of_run, make_page
-from baldur.study.results_folder import write_results
 from evaluation import spies
+from pages import write_folder
 
 NAN, INF, TINY = math.nan, math.inf, 1e-9
 
@@ -187,7 +187,7 @@ def result():
 @pytest.fixture(scope="module")
 def folder(result, tmp_path_factory):
     place = tmp_path_factory.mktemp("added")
-    write_results(Results(result), place)
+    write_folder(result, place)
     return place
 
 
@@ -242,7 +242,7 @@ def test_a_view_set_that_fails_is_named(result, tmp_path):
     model = Model("RF", spies.NeedsTwoViews(), views=None)
     some = nested_cv([model], result.data, result.truth, outer=2, baseline_views=["clinic"])
     assert set(some.failures) == {"RF (clinic)", "RF (mri)", "RF (genes)"}
-    write_results(Results(some), tmp_path)
+    write_folder(some, tmp_path)
     for run in (Results(some), Results.read(tmp_path)):
         section = added_value_section(run)
         assert section[0] == some.added_value_missing

@@ -9,12 +9,10 @@ from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.evaluation.clinical.held_out import Resampled
-from baldur.evaluation.result_files import INDEX, REPORT
-from baldur.evaluation.results import Results
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report import report_folder, report_result
 from baldur.saving import save
-from baldur.study.results_folder import write_results
+from pages import write_folder
 
 
 def test_the_command_writes_the_page_and_says_where(folder, model, tmp_path):
@@ -41,10 +39,10 @@ def test_the_same_model_gives_the_same_bytes_and_no_address(model, model_page, d
 
 def test_the_page_of_results_is_what_to_open_first(run_page, folder, tmp_path):
     page = run_page
-    assert page == folder / REPORT
+    assert page == folder / "report.html"
     assert "secret-" not in page.read_text(encoding="utf-8")
-    lines = (folder / INDEX).read_text().splitlines()
-    assert lines[lines.index("Open first:") + 1].split()[0] == REPORT
+    lines = (folder / "README.txt").read_text().splitlines()
+    assert lines[lines.index("Open first:") + 1].split()[0] == "report.html"
     assert page.read_bytes() == report_folder(folder, tmp_path / "again.html").read_bytes()
 
 
@@ -69,14 +67,14 @@ def test_wrong_places_are_refused(model, folder, tmp_path):
 
 def test_memory_and_folder_give_the_same_page(result, tmp_path):
     """A study writes its page from the tables in memory; reading them back changes nothing."""
-    results = write_results(Results(result), tmp_path)
+    results = write_folder(result, tmp_path)
     memory = report_result(results, tmp_path / "memory.html").read_bytes()
     assert memory == report_folder(tmp_path, tmp_path / "folder.html").read_bytes()
 
 
 def test_a_page_uses_the_resamples_of_the_results(result, tmp_path, monkeypatch):
     """In memory nothing is drawn anew; from a folder the bands of two figures share one draw."""
-    results, draws, draw = write_results(Results(result), tmp_path), [], Resampled.__init__
+    results, draws, draw = write_folder(result, tmp_path), [], Resampled.__init__
 
     def counted(self, *arguments, **options):
         draws.append(arguments)

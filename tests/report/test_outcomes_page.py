@@ -9,10 +9,9 @@ import pytest
 
 from baldur import BaldurClassifier
 from baldur.evaluation import nested_cv
-from baldur.evaluation.results import Results, outcome_folders
 from baldur.exceptions import InputError
 from baldur.report import report_folder
-from baldur.study.results_folder import write_results
+from pages import write_folder
 from report.conftest import NASTY, small_data
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -28,7 +27,7 @@ def result(few_resamples):
 
 @pytest.fixture
 def folder(result, tmp_path):
-    write_results(Results(result), tmp_path)
+    write_folder(result, tmp_path)
     return tmp_path
 
 
@@ -41,10 +40,14 @@ def test_names_of_outcomes_are_shown_and_never_run(result, tmp_path):
     assert "<img src=x" not in text
 
 
-def test_folders_of_outcomes_have_plain_and_different_names(result):
-    places = outcome_folders([*NASTY, "a/../b", "..", "A_b", "a b", ""])
-    assert len({place.casefold() for place in places.values()}) == len(places)
-    for place in places.values():
+def test_folders_of_outcomes_have_plain_and_different_names(tmp_path):
+    names = [*NASTY, "a/../b", "..", "A_b", "a b", " "]
+    Y = np.random.default_rng(0).integers(0, 2, (40, len(names)))
+    result = nested_cv(["Dummy"], np.zeros((40, 1)), pd.DataFrame(Y, columns=names), outer=2)
+    write_folder(result, tmp_path)
+    places = [place.name for place in (tmp_path / "outcomes").iterdir()]
+    assert len({place.casefold() for place in places}) == len(names)
+    for place in places:
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,70}", place)
 
 

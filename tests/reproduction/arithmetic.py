@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-
-from baldur.reproduction.printed import PrintedRow
 
 READINGS = {
     (True, False): "as printed",
@@ -57,9 +56,7 @@ def implied(precision: float, recall: float, positives: int, negatives: int) -> 
     )
 
 
-def positive_share(
-    rows: Iterable[PrintedRow], positives: int, negatives: int
-) -> tuple[float, float]:
+def positive_share(rows: Iterable[Any], positives: int, negatives: int) -> tuple[float, float]:
     """Return the least and the largest share of the positive class that a study may have had.
 
     The accuracy of a model that assigns everybody to the positive class is that share. For BioFIND
@@ -98,9 +95,7 @@ class Fit:
         return self.off_by > 0.0 and self.without_balanced > 0.0
 
 
-def fits_of(
-    rows: Mapping[str, PrintedRow], positives: int, negatives: int, folds: int
-) -> dict[str, Fit]:
+def fits_of(rows: Mapping[str, Any], positives: int, negatives: int, folds: int) -> dict[str, Fit]:
     """Return how precision and recall of all rows of a study fit.
 
     Examples
@@ -114,7 +109,7 @@ def fits_of(
     return {name: fit_of(row, share, folds, positives + negatives) for name, row in rows.items()}
 
 
-def fit_of(row: PrintedRow, share: tuple[float, float], folds: int, people: int) -> Fit:
+def fit_of(row: Any, share: tuple[float, float], folds: int, people: int) -> Fit:
     """Return how precision and recall of a printed row fit its accuracies.
 
     Shapes: share (low, high).

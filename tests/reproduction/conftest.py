@@ -8,7 +8,7 @@ from baldur.datasets import make_adni_like, make_biofind_like
 from baldur.evaluation import nested_cv
 from baldur.evaluation.clinical.held_out import Resampled
 from baldur.reproduction.evidence import Evidence
-from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS
+from baldur.reproduction.protocol import DEFAULT, PAPER, PROTOCOLS, Protocol
 
 MODELS = {
     "LSVM-l1": BASELINES["Ridge logistic"].make(),
@@ -44,3 +44,8 @@ def evidence(request):
         PROTOCOLS[request.param], result, truth_of(cohort), factors=1,
         not_run={"SGP+ARD": "not run: too wide"},
     )  # fmt: skip
+
+
+def only_rows(monkeypatch, rows):
+    """Let every study have these rows only."""
+    monkeypatch.setattr(Protocol, "rows", property(lambda self: rows))

@@ -11,15 +11,16 @@ import pytest
 from baldur.reproduction.claims import _true_voxels, claims_of
 from baldur.reproduction.evidence import FAILS, HOLDS, IN_PART, OPEN, UNTESTED, Evidence
 from baldur.reproduction.printed import PRINTED
-from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
+from baldur.reproduction.protocol import DEFAULT, PAPER
 from reproduction.changed import changed_result
+from reproduction.conftest import only_rows
 
 
 @pytest.fixture(autouse=True)
 def rows(monkeypatch, evidence):
     """The protocol has the rows of the small comparison."""
     rows = list(evidence.result.models)
-    monkeypatch.setattr(Protocol, "rows", property(lambda self: rows))
+    only_rows(monkeypatch, rows)
     return rows
 
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from baldur.reproduction import reproduce
-from baldur.reproduction.protocol import Protocol
+from reproduction.conftest import only_rows
 
 SCALE = 0.0005
 DATE = "1700000000"
@@ -82,7 +82,7 @@ def check_killed(folder, start, moments):
 
 def test_killed_and_continued_gives_the_same_bytes(tmp_path, monkeypatch, few_resamples):
     """Two models instead of thirteen, in forked processes, which need not import anything."""
-    monkeypatch.setattr(Protocol, "rows", property(lambda self: ["LSVM-l1", "MV-PLS"]))
+    only_rows(monkeypatch, ["LSVM-l1", "MV-PLS"])
     monkeypatch.setenv("SOURCE_DATE_EPOCH", DATE)
     folder = tmp_path / "run"
 

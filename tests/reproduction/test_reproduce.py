@@ -5,32 +5,41 @@ import json
 import shutil
 from dataclasses import replace
 from html import unescape
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import tomli_w
+from scipy.stats import spearmanr
 
-from baldur.core.atomic_io import LOCK
 from baldur.datasets import make_multiview
 from baldur.evaluation.design import open_comparison
 from baldur.exceptions import InputError, StudyError
 from baldur.paper import PaperClassifier
 from baldur.reproduction import reproduce
-from baldur.reproduction.page import html_of, markdown_of, page_of
+from baldur.reproduction.page import (
+    _rank_correlation,
+    difference_table,
+    html_of,
+    markdown_of,
+    page_of,
+)
 from baldur.reproduction.protocol import (
     DEFAULT,
     MAP,
     PAPER,
     PROTOCOLS,
     START_FACTORS,
-    Protocol,
     own_study,
 )
 from baldur.reproduction.run import _live_factors
 from baldur.study import simulate_study
 from baldur.study.data import read_study
+from pages import without_figures
+from reproduction.changed import changed_result
+from reproduction.conftest import only_rows
 
 SCALE = 0.0005
 ROWS = ["LSVM-l1", "MV-PLS"]
@@ -40,7 +49,7 @@ REQUEST = {"scale": 0.5, "quick": False, "command": "baldur reproduce", "date": 
 @pytest.fixture(autouse=True)
 def quick_study(monkeypatch, few_resamples):
     """Two quick rows, the same date, and few resamples."""
-    monkeypatch.setattr(Protocol, "rows", property(lambda self: ROWS))
+    only_rows(monkeypatch, ROWS)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
 
 
@@ -80,7 +89,7 @@ def test_a_request_that_cannot_be_met_leaves_the_folder_free(files, tmp_path):
         reproduce("adni", tmp_path / "a", scale=0.001)
     with pytest.raises(InputError, match="is not a folder"):
         reproduce("biofind", tmp_path / "a", data=tmp_path / "nowhere")
-    assert [file.name for file in (tmp_path / "a").iterdir() if file.name != LOCK] == []
+    assert [file.name for file in (tmp_path / "a").iterdir() if file.name != ".lock"] == []
     given = renamed(files, tmp_path / "data")
     given["samples"]["id"] = "ID"
     (tmp_path / "data" / MAP).write_text(tomli_w.dumps(given))
@@ -227,7 +236,7 @@ def test_images_of_a_user_are_found_with_their_mask(tmp_path):
 
 
 def test_the_page_says_all_of_it(evidence, tmp_path, monkeypatch):
-    monkeypatch.setattr(Protocol, "rows", property(lambda self: [*ROWS, "SGP+ARD", PAPER, DEFAULT]))
+    only_rows(monkeypatch, [*ROWS, "SGP+ARD", PAPER, DEFAULT])
     (tmp_path / "figures").mkdir()
     page = page_of(evidence, REQUEST, tmp_path)
     markdown, html = markdown_of(page), html_of(page)
@@ -277,3 +286,43 @@ def test_a_page_is_copied_into_the_documentation_as_it_is(tmp_path):
     }
     with pytest.raises(SystemExit, match="is missing: run baldur reproduce"):
         script.copy_page(tmp_path / "nothing", pages)
+
+
+# -- Tables of the page: orders of rows, and rows that were not run -------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_correlation_is_spearmans_and_its_p_value_that_of_all_orders(seed):
+    """With five rows, the last two tied in the paper, all 120 orders can be listed."""
+    ours = np.random.default_rng(seed).normal(size=5)
+    printed = [0.5, 0.6, 0.7, 0.8, 0.8]
+    rho, p = _rank_correlation(printed, ours)
+    assert rho == pytest.approx(spearmanr(printed, ours).statistic)
+    every = [spearmanr(printed, order).statistic for order in permutations(ours)]
+    assert p == pytest.approx(np.mean(np.abs(every) >= abs(rho) - 1e-9), abs=0.02)
+
+
+def test_rows_that_are_all_tied_have_no_order():
+    assert np.isnan(_rank_correlation([1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0])).all()
+
+
+def without(evidence, *models):
+    """Return the evidence without the rows of some models."""
+    table = evidence.result.table()
+    return changed_result(evidence, table=lambda: table[~table["model"].isin(models)])
+
+
+def test_a_row_without_results_is_not_said_to_have_some(evidence, tmp_path):
+    request = {"scale": 1, "quick": False, "command": "baldur reproduce", "date": "2026-01-01"}
+
+    def text(*models):
+        with without_figures():
+            return markdown_of(page_of(without(evidence, *models), request, tmp_path))
+
+    table = difference_table(without(evidence, DEFAULT))
+    assert not any("our default" in column.name for column in table.columns)
+    assert difference_table(without(evidence, PAPER, DEFAULT)) is None
+    assert difference_table(without(evidence, *evidence.baselines)) is None
+    assert "The rows that would be compared were not run." in text(PAPER, DEFAULT)
+    assert "`BaldurClassifier`, has no results in this run" in text(DEFAULT)
+    assert "`BaldurClassifier`, was run on the same folds" in text()

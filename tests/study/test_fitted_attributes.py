@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import tomli_w
+from typer.testing import CliRunner
 
 from baldur import BaldurClassifier
+from baldur.cli import app
 from baldur.saving import load, save
 from baldur.study import fit_study, load_study, predict_study
-from baldur.study.fit import contributions_of, predictions_of, summary_of
-from baldur.study.new_samples import read_new_samples
 from baldur.views import MultiView
 
 N = 60
@@ -52,16 +52,19 @@ def test_attributes_cover_every_column_of_the_files(saved, parts, tables, tmp_pa
     assert kept.tolist() in ([False] * 4, [False, True, True, True])
     assert set(model.view_relevance_) == set(WIDTHS)
 
-    table = summary_of(saved)
-    assert set(table["output"]) <= {"patient"}
+    table = model.summary()
     assert str(table).startswith(f"{len(table)} of 19 features selected.")
 
     new = tmp_path / "study.toml"
     new.write_text(tomli_w.dumps({k: parts[k] for k in ("samples", "views")}))
-    rows, _, _ = read_new_samples(saved, load_study(new, predicting=True))
-    frame = predictions_of(saved, rows)
+    arguments = ["predict", tmp_path / "model", new, "--out", tmp_path / "p.csv"]
+    arguments += ["--explain", tmp_path / "why.csv"]
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert done.exit_code == 0, done.output
+    frame = pd.read_csv(tmp_path / "p.csv")
     assert (frame["p_patient_lower"] < frame["p_patient_upper"]).all()
-    sums = contributions_of(saved, rows).groupby("sample", sort=False)["contribution"].sum()
+    why = pd.read_csv(tmp_path / "why.csv")
+    sums = why.groupby("sample", sort=False)["contribution"].sum()
     p = frame["p_patient"].to_numpy()
     np.testing.assert_allclose(sums, np.log(p) - np.log1p(-p), rtol=0, atol=1e-10)
 

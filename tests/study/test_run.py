@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from baldur.cli import app
 from baldur.evaluation import evaluate_predictions, nested_cv, threshold_measures
-from baldur.evaluation.metric_table import recompute_table
 from baldur.exceptions import StudyError
 from baldur.report import report_folder
 from baldur.study import check_study, evaluate_study, load_study
@@ -61,13 +60,6 @@ def test_the_folder_holds_what_it_should(plain):
     log = (plain.folder / "log.txt").read_text()
     assert "60 samples" in log
     assert "finished in" in log
-
-
-def test_every_number_in_the_table_follows_from_the_files(plain):
-    found = recompute_table(
-        read(plain.folder, "predictions.csv"), read(plain.folder, "selection.csv")
-    )
-    assert found.to_csv(index=False).encode() == (plain.folder / "table.csv").read_bytes()
 
 
 def test_the_file_equals_the_call_from_python(plain, tables):
@@ -339,5 +331,3 @@ def test_classes_that_look_like_formulas_come_back_from_the_files(parts, tables,
     assert set(predictions["label"]) == {"'-x", "'+x"}
     again = evaluate_predictions(predictions)
     pd.testing.assert_frame_equal(again.intervals, done.run.evaluation().intervals)
-    made = recompute_table(predictions, read(done.folder, "selection.csv"))
-    pd.testing.assert_frame_equal(made, done.run.table())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from baldur.baselines.plain import SideBySideClassifier
+from baldur.baselines import BASELINES
 from baldur.exceptions import StudyError
 from baldur.study import evaluate_study, fit_study, load_study
 
@@ -51,14 +51,15 @@ def test_added_value_uses_thresholds_that_are_stated_and_not_chosen_ones(parts, 
 
 
 def test_the_log_and_the_record_say_why_there_is_no_added_value(parts, tables, write, monkeypatch):
-    fit = SideBySideClassifier.fit
+    ridge = type(BASELINES["Ridge logistic"].make())
+    fit = ridge.fit
 
     def needs_two_views(self, X, y):
         if len(X.n_features) < 2:
             raise RuntimeError("there is one view only")
         return fit(self, X, y)
 
-    monkeypatch.setattr(SideBySideClassifier, "fit", needs_two_views)
+    monkeypatch.setattr(ridge, "fit", needs_two_views)
     parts["models"] = [MODEL]
     parts["report"] = {"baseline_views": ["blood"]}
     done = evaluate_study(load_study(write(parts, tables)))

@@ -8,11 +8,19 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import baldur
 from baldur.evaluation import shared_data
-from baldur.evaluation.shared_data import remove_orphans, scratch_folder
+from baldur.evaluation.shared_data import (
+    open_data,
+    remove_orphans,
+    scratch_folder,
+    share_data,
+    unpack_data,
+)
+from baldur.views import MultiView
 
 SOURCE = Path(baldur.__file__).parents[1]
 # The module without its package, which imports everything that a study may need.
@@ -89,3 +97,45 @@ def test_another_machine_keeps_its_folder(temporary, monkeypatch):
     elsewhere.mkdir()
     remove_orphans()
     assert elsewhere.is_dir()
+
+
+def test_other_processes_open_the_same_cells(constants, tmp_path):
+    constants(MAP_BYTES=1000)
+    rng = np.random.default_rng(0)
+    wide = np.asfortranarray(rng.normal(size=(30, 40)))
+    np.save(tmp_path / "on_disk.npy", wide)
+    mapped = np.load(tmp_path / "on_disk.npy", mmap_mode="r")
+    present = rng.random(30) < 0.5
+    views = {"wide": wide, "small": rng.normal(size=(30, 2)), "disk": mapped, "cut": mapped[:, 3:9]}
+    mv = MultiView(views, present={"small": present})[rng.permutation(30)[:20]]
+    with share_data(mv) as shared:
+        here = shared.data
+        there = open_data(shared.path)
+        for copy in (here, there):
+            assert copy.sample_ids.tolist() == mv.sample_ids.tolist()
+            for name in mv.view_names:
+                np.testing.assert_array_equal(copy.view(name).read(), mv.view(name).read())
+        assert not there.view("wide").source.in_memory
+        assert there.view("small").source.in_memory
+    open_data.cache_clear()
+
+
+def test_what_comes_along_lands_as_it_was(constants, tmp_path):
+    constants(MAP_BYTES=1000)
+    rng = np.random.default_rng(0)
+    wide = np.asfortranarray(rng.normal(size=(30, 40)))
+    np.save(tmp_path / "on_disk.npy", wide)
+    mapped = np.load(tmp_path / "on_disk.npy", mmap_mode="r")
+    mv = MultiView({"wide": wide.copy("C"), "disk": mapped, "small": wide[:, :1]})
+    with share_data(mv[rng.permutation(30)[:20]]) as shared:
+        assert len(shared.files) == 2
+        content = shared.pickled(shared.files)
+        assert len(content) > 2 * wide.nbytes > len(shared.pickled())
+        (tmp_path / "worker").mkdir()
+        landed = unpack_data(content, tmp_path / "worker")
+        for name in ("wide", "disk"):
+            here, there = shared.data.view(name), landed.view(name)
+            np.testing.assert_array_equal(here.read(), there.read())
+            assert not there.source.in_memory
+            mine, theirs = here.source.base.array, there.source.base.array
+            assert theirs.flags.c_contiguous == mine.flags.c_contiguous
