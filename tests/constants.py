@@ -18,7 +18,7 @@ MODULES = {
     "inference.inner_folds": "CANDIDATES MOST_REPEATS N_FOLDS PER_VIEW SMALL",
     "inference.path_search": "SEARCHED SEARCH_BYTES",
     "inference.spike_slab_member": "MANY_COLUMNS NEGLIGIBLE TOLERANCE",
-    "inference.stacking": "TOLERANCE",
+    "inference.stacking": "BATCH_SIZE TOLERANCE",
     "inference.weight_posterior": "MEAN_STEPS MEAN_TOLERANCE",
     "io.hdf5": "BLOCK_BYTES",
     "io.numpy_files": "LAZY_BYTES",
