@@ -8,10 +8,10 @@ from baldur.core.atomic_io import folder_lock
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.job_store import (
-    Fingerprint,
     JobStore,
     Outcome,
     _digest,
+    data_hashes,
     job_key,
     libraries,
     package_hash,
@@ -158,7 +158,7 @@ def test_keys_see_parameters_rows_and_order():
 
 def test_the_fingerprint_sees_cells_names_and_presence():
     def fingerprint_of(mv):
-        return Fingerprint(mv).of()
+        return data_hashes(mv, [None])[None]
 
     X = make_multiview(20, {"a": 3}, random_state=0).data.view("a").read()
     base = fingerprint_of(MultiView({"a": X}))

@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -176,25 +176,25 @@ def _installed(library: str) -> str:
         return "not installed"
 
 
-class Fingerprint:
-    """Hashes of samples and views, so that results are only reused for the same data.
+def data_hashes(
+    mv: MultiView, view_sets: Collection[tuple[str, ...] | None]
+) -> dict[tuple[str, ...] | None, str]:
+    """Return a hash of the samples with each of some sets of views, of which None has all views.
 
     Every view is read once; a model that gets some of the views depends on these alone.
     """
-
-    def __init__(self, mv: MultiView) -> None:
-        digest = hashlib.sha256("\0".join(str(s) for s in mv.sample_ids).encode())
-        if mv.samples is not None:
-            digest.update("\0".join(mv.samples.columns).encode())
-            table = pd.util.hash_pandas_object(mv.samples.astype(str), index=False)
-            digest.update(table.to_numpy().tobytes())
-        self._samples = digest.hexdigest()
-        self._views = {name: _view_hash(mv.view(name)) for name in mv.view_names}
-
-    def of(self, views: Sequence[str] | None = None) -> str:
-        """Return the hash of the samples with some of the views, by default all."""
-        chosen = self._views if views is None else {name: self._views[name] for name in views}
-        return hashlib.sha256(json.dumps([self._samples, *chosen.items()]).encode()).hexdigest()
+    digest = hashlib.sha256("\0".join(str(s) for s in mv.sample_ids).encode())
+    if mv.samples is not None:
+        digest.update("\0".join(mv.samples.columns).encode())
+        table = pd.util.hash_pandas_object(mv.samples.astype(str), index=False)
+        digest.update(table.to_numpy().tobytes())
+    samples = digest.hexdigest()
+    by_view = {name: _view_hash(mv.view(name)) for name in mv.view_names}
+    hashes = {}
+    for views in view_sets:
+        parts = [(name, by_view[name]) for name in (by_view if views is None else views)]
+        hashes[views] = hashlib.sha256(json.dumps([samples, *parts]).encode()).hexdigest()
+    return hashes
 
 
 def _view_hash(view: View) -> str:

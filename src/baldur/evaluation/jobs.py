@@ -19,7 +19,7 @@ from baldur.estimators.summary import FEW
 from baldur.evaluation.clinical.calibration import Platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.fitted_model import (
-    by_class,
+    class_weights,
     one_label,
     predict_rows,
     predict_submodels,
@@ -156,7 +156,9 @@ def _fit_and_predict(job: Job, mv: MultiView) -> Outcome:
         variance.append(explained.tolist() if joint else float(explained.sum()))
         for name, part in (("weight", weights.per_sd[view]), ("raw", weights.raw[view])):
             selected = part[index]
-            arrays[f"{name}{i}"] = selected if joint else by_class(selected, job.n_classes, seen)
+            arrays[f"{name}{i}"] = (
+                selected if joint else class_weights(selected, job.n_classes, seen)
+            )
     facts["views"], facts["variance"] = views, variance
     if not job.task.permutation:
         arrays |= predict_submodels(fitted, rows, mv[test], job.n_classes)

@@ -101,7 +101,7 @@ def balanced_accuracy(p: Predicted, weights: np.ndarray) -> np.ndarray:
     return _mean_where(shares, [c > 0 for c in counts])
 
 
-def by_class(p: Predicted, weights: np.ndarray, which: str) -> np.ndarray:
+def precision_recall_f1(p: Predicted, weights: np.ndarray, which: str) -> np.ndarray:
     """Precision, recall or F1 of the positive class, or the mean over classes present.
 
     Precision is the share of the predicted positives that are positive, recall the share of the
@@ -224,9 +224,9 @@ def _covariance(weights: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray
 METRICS: dict[str, Metric] = {
     "accuracy": Metric("Accuracy", accuracy),
     "balanced_accuracy": Metric("Balanced accuracy", balanced_accuracy),
-    "precision": Metric("Precision", partial(by_class, which="precision")),
-    "recall": Metric("Recall", partial(by_class, which="recall")),
-    "f1": Metric("F1", partial(by_class, which="f1")),
+    "precision": Metric("Precision", partial(precision_recall_f1, which="precision")),
+    "recall": Metric("Recall", partial(precision_recall_f1, which="recall")),
+    "f1": Metric("F1", partial(precision_recall_f1, which="f1")),
     "auc": Metric("AUC", auc),
     "log_loss": Metric("Log-loss", log_loss, greater_is_better=False, of_proba=True, scale="log"),
     "brier": Metric("Brier", brier, greater_is_better=False, of_proba=True),

@@ -70,7 +70,7 @@ def _evaluated(
 ) -> ResultFile:
     """Return a table of `Evaluation`; the mean over outcomes has two of them."""
     return ResultFile(
-        f"{name}.csv", about, lambda results: results.evaluation.get(name), columns,
+        f"{name}.csv", about, lambda results: results.evaluation.get(f"{name}.csv"), columns,
         optional or {}, of_mean=name in ("intervals", "differences"),
     )  # fmt: skip
 

@@ -148,11 +148,11 @@ class Results:
 
     @cached_property
     def evaluation(self) -> dict[str, pd.DataFrame]:
-        """Intervals, calibration, usefulness and subgroups, by the name of their table."""
+        """Intervals, calibration, usefulness and subgroups, by the name of their file."""
         if not len(self.run.predictions):
             return {}
-        evaluation = vars(self.run.evaluation(**self._evaluation))
-        return {name: frame for name, frame in evaluation.items() if len(frame)}
+        frames: dict[str, pd.DataFrame] = self.run.evaluation(**self._evaluation).frames()
+        return frames
 
     @cached_property
     def stability(self) -> Stability:

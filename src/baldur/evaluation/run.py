@@ -29,7 +29,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from baldur.evaluation.clinical.calibration import needs_platt
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.job_store import Fingerprint, JobStore, Outcome, job_key, libraries
+from baldur.evaluation.job_store import JobStore, Outcome, data_hashes, job_key, libraries
 from baldur.evaluation.jobs import (
     Job,
     Split,
@@ -306,11 +306,11 @@ class _Run:
         self.comparison, self.runner, self.store = comparison, runner, store
         self.on_progress = on_progress
         self.store.sweep()
-        self.fingerprint = Fingerprint(comparison.data)
         self.outcomes: dict[str, Outcome] = {}
         self.progress = Progress(n_jobs=runner.n_jobs, inner=comparison.plan.inner)
         self._inner: dict[tuple[int, int, int], list[Split]] = {}
         sets = {model.views for model in comparison.models}
+        self._hashes = data_hashes(comparison.data, sets)
         self._measured = {views: rows_with_views(comparison.data, views) for views in sets}
 
     def run(self, tasks: Sequence[Task], shared: SharedData | None) -> list[FinishedTask]:
@@ -431,7 +431,7 @@ class _Run:
         key = job_key(
             libraries=libraries(), form=FORM, kind=kind, seed=seed,
             estimator=estimator,
-            data=self.fingerprint.of(model.views),
+            data=self._hashes[model.views],
             splits=[[np.asarray(part) for part in pair] for pair in splits],
             labels=[y[np.concatenate(pair)] for pair in splits],
             n_classes=n_classes,

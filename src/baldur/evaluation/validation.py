@@ -55,29 +55,28 @@ def predictor_shift(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare a new cohort with the training rows, by view and by feature."""
     rows, parts = [], []
-    for name, was in training.items():
+    for name, old in training.items():
         if name not in mv.view_names:
             continue
         view = mv.view(name)
-        now = _describe(view)
-        here = view.present
-        outside = _share_outside(view, was)
+        new = _describe(view)
+        outside = _share_outside(view, old)
         with np.errstate(divide="ignore", invalid="ignore"):
             # A feature that was constant has no scale: any other value is infinitely far.
             shift = np.where(
-                now["mean"] == was["mean"], 0.0, (now["mean"] - was["mean"]) / was["sd"]
+                new["mean"] == old["mean"], 0.0, (new["mean"] - old["mean"]) / old["sd"]
             )
-            ratio = np.where(now["sd"] == was["sd"], 1.0, now["sd"] / was["sd"])
+            ratio = np.where(new["sd"] == old["sd"], 1.0, new["sd"] / old["sd"])
             far = (np.abs(shift) > _FAR_MEAN) | (ratio > _FAR_SPREAD) | (ratio < 1 / _FAR_SPREAD)
-        known = now["count"] > 0
+        known = new["count"] > 0
         far &= known
-        missing = 1.0 - now["count"] / max(int(here.sum()), 1)
+        missing = 1.0 - new["count"] / max(int(view.present.sum()), 1)
         frame = pd.DataFrame(
             {
-                "view": name, "feature": view.feature_names, "mean_training": was["mean"],
-                "mean_new": now["mean"], "shift": shift, "spread_ratio": ratio,
-                "low_training": was["low"], "high_training": was["high"], "low_new": now["low"],
-                "high_new": now["high"], "outside": outside, "missing": missing, "far": far,
+                "view": name, "feature": view.feature_names, "mean_training": old["mean"],
+                "mean_new": new["mean"], "shift": shift, "spread_ratio": ratio,
+                "low_training": old["low"], "high_training": old["high"], "low_new": new["low"],
+                "high_new": new["high"], "outside": outside, "missing": missing, "far": far,
                 "used": True if used is None else used[name],
             }
         )  # fmt: skip
@@ -88,10 +87,10 @@ def predictor_shift(
         if len(by_model):
             worst = by_model.iloc[int(by_model["shift"].abs().argmax())]
         some = bool(known.any())
-        cells = now["count"][known]
+        cells = new["count"][known]
         rows.append(
             {
-                "view": name, "features": len(frame), "absent": float(np.mean(~here)),
+                "view": name, "features": len(frame), "absent": float(np.mean(~view.present)),
                 "missing": float(missing[known].mean()) if some else np.nan,
                 "empty": int((~known).sum()), "mean_shift": float(seen["shift"].abs().median()),
                 "spread_ratio": float(seen["spread_ratio"].median()),
@@ -187,13 +186,13 @@ def far_values(features: pd.DataFrame) -> list[str]:
     ]
 
 
-def _share_outside(view: View, was: dict[str, np.ndarray]) -> np.ndarray:
+def _share_outside(view: View, training: dict[str, np.ndarray]) -> np.ndarray:
     """Return the share of each feature's known cells outside the training range."""
     share = np.zeros(view.shape[1])
     for cols, cells in view.iter_blocks():
         known = (~np.isnan(cells)).sum(axis=0)
         # NaN compares as inside.
-        beyond = ((cells < was["low"][cols]) | (cells > was["high"][cols])).sum(axis=0)
+        beyond = ((cells < training["low"][cols]) | (cells > training["high"][cols])).sum(axis=0)
         share[cols] = beyond / np.maximum(known, 1)
     return share
 

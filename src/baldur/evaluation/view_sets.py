@@ -73,19 +73,19 @@ def view_set_models(
 ) -> list[Model]:
     """Return the models that a comparison needs in addition to say what each view adds."""
     whole = _model_with_all_views(models)
-    there = {_identity(model) for model in models}
+    identities = {_identity(model) for model in models}
     names = {model.name for model in models}
-    made = []
+    added = []
     for views in view_sets(data.view_names, baseline):
         name = name_with_views(whole.name, views)
-        one = on_views(replace(whole, name=name, views=views, base=whole.seed_name), data)
-        if _identity(one) in there:
+        model = on_views(replace(whole, name=name, views=views, base=whole.seed_name), data)
+        if _identity(model) in identities:
             continue
         if name in names:
             # The name belongs to a model with other settings.
-            one = replace(one, name=f"{name}, as {whole.name}")
-        made.append(one)
-    return made
+            model = replace(model, name=f"{name}, as {whole.name}")
+        added.append(model)
+    return added
 
 
 def _model_with_all_views(models: Sequence[Model]) -> Model:
