@@ -13,7 +13,7 @@ from baldur.exceptions import InputError
 from baldur.model.likelihood import logistic_rates, probit_mixture
 from baldur.saving.card import make_card, scorer
 from baldur.saving.folder_files import PRINTED as PRINTED_FILES
-from baldur.saving.printed_model import onnx_bytes, printable, r_code
+from baldur.saving.printed_model import onnx_bytes, r_code
 from baldur.saving.score import predict
 from saving.models import MODELS, N, cohort, fitted, rows_for
 
@@ -120,7 +120,7 @@ def test_r(printed):
 
 def one_gaussian(m, v):
     """A printed model without features, whose linear predictor is N(m, v)."""
-    model = printable(fitted("dense, columns"))
+    model = fitted("dense, columns").card().model
     return {**model, "features": [], "mean": [[m]], "cov": [[[v]]]}
 
 
@@ -154,7 +154,7 @@ def test_probabilities_of_any_mean_and_variance_in_javascript(tmp_path):
 
 
 def test_the_printed_model_is_one_gaussian():
-    model = printable(fitted("factors"))
+    model = fitted("factors").card().model
     C, L = 3, 1 + len(model["features"])
     assert model["schema"] == 3
     assert np.shape(model["mean"]) == (C, L)
@@ -274,7 +274,7 @@ def test_it_is_written_where_told_and_refused_where_it_is_too_large(tmp_path, co
 
 def test_probabilities_of_any_mean_and_variance_in_onnx():
     """The normal distribution function of the graph is exact to 1e-12 over its whole range."""
-    printed = printable(fitted("dense, columns"))
+    printed = fitted("dense, columns").card().model
     column = {**printed["features"][0], "mean": 0.0, "factor": 1.0, "lower": None, "upper": None}
     model = {**printed, "features": [column], "mean": [[0.0, 1.0]]}
     mean = np.linspace(-60.0, 60.0, 2001)

@@ -46,7 +46,7 @@ def facts(
     preparation = model.preparation_
     known = getattr(model, "classes_", None)
     labels = [] if known is None else [str(c) for c in (classes or np.asarray(known).tolist())]
-    task = getattr(model, "_task", "regression")
+    task = model._task
     outputs = labels[-1:] if task == "binary" else labels or output_names(model)
     regress_out = preparation.covariates_
     about: dict[str, Any] = {
@@ -237,18 +237,9 @@ def scorer(language: str) -> bytes:
 
 
 def make_card(model: Any, **words: Any) -> Card:
-    """Return the card of a fitted model.
+    """Return the card of a fitted estimator of BALDUR, with the words of `facts`.
 
-    Parameters
-    ----------
-    model : fitted estimator of ours
-        Numbers are printed where a scorer that sees one person at a time can prepare the cells.
-    **words
-        As in `baldur.saving.card.facts`.
-
-    Returns
-    -------
-    Card
+    Numbers are printed where a scorer that sees one person at a time can prepare the cells.
     """
     if not hasattr(model, "predictor"):
         raise InputError(
@@ -257,7 +248,7 @@ def make_card(model: Any, **words: Any) -> Card:
         )
     about = facts(model, **words)
     try:
-        return Card(about, printable(model, words.get("classes")))
+        return Card(about, printable(model, about["classes"]))
     except InputError as error:
         return Card(about, None, str(error))
 

@@ -327,7 +327,7 @@ def kind_of(estimator: Any) -> str:
 def estimator_state(estimator: Any) -> State:
     """Return the parts of a fitted estimator that are stored."""
     kind = kind_of(estimator)
-    task = getattr(estimator, "_task", "regression")
+    task = estimator._task
     return {
         "kind": kind,
         "settings": settings_state(estimator),

@@ -211,7 +211,8 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> Path:
     check_place(folder, overwrite)
     manifest = {**describe(saved), "versions": versions()}
     state, arrays = _pack(saved)
-    parts = {"state": state, "arrays": arrays, **_printed(saved)}
+    card = saved.estimator.card(classes=saved.classes)
+    parts = {"state": state, "arrays": arrays, **card.files()}
     write_folder(folder, manifest, parts, overwrite=overwrite)
     return folder
 
@@ -308,7 +309,7 @@ def describe(model: SavedModel) -> dict[str, Any]:
         "schema": SCHEMA,
         "model": kind,
         "class": type(estimator).__name__,
-        "task": getattr(estimator, "_task", "regression"),
+        "task": estimator._task,
         "classes": [_plain(label) for label in model.classes],
         "views": [
             {"name": name, "features": int(width)} for name, width in model.n_features.items()
@@ -381,15 +382,6 @@ def _unpack(state: bytes, arrays: bytes) -> SavedModel:
     tree = read_json(state, STATE_BYTES)
     model: SavedModel = read_state(unpack_tree(tree, unpack_arrays(arrays)), SavedModel)
     return model
-
-
-def _printed(model: SavedModel) -> dict[str, bytes]:
-    """Return the files of the card, for models that have one."""
-    if not hasattr(model.estimator, "card"):
-        return {}
-    from baldur.saving.card import make_card
-
-    return make_card(model.estimator, classes=model.classes).files()
 
 
 def _compare_scorers(folder: Path, parts: dict[str, bytes]) -> None:

@@ -21,7 +21,7 @@ SAMPLES = "samples"
 """Where a person has sites and covariates, beside the views."""
 
 
-def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
+def printable(model: Any, classes: list[str]) -> dict[str, Any]:
     """Return a fitted estimator of the package as plain numbers, lists and text."""
     preparation: Preparation = model.preparation_
     harmoniser = _harmoniser(preparation)
@@ -32,9 +32,6 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
     loadings = predictor.loadings
     joint = predictor.joint()
     input_columns = preparation.columns_
-    task = getattr(model, "_task", "regression")
-    known = getattr(model, "classes_", None)
-    labels = [] if known is None else (classes or np.asarray(known).tolist())
     features = [
         {
             **_feature(
@@ -50,8 +47,8 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
     ]
     numbers = {
         "schema": SCHEMA,
-        "task": task,
-        "classes": [str(label) for label in labels],
+        "task": model._task,
+        "classes": classes,
         "views": list(model.view_names_),
         "features": features,
         "covariates": _covariates(preparation.covariates_),
@@ -70,7 +67,7 @@ def printable(model: Any, classes: list[Any] | None = None) -> dict[str, Any]:
         "loadings": loadings and {name: part.tolist() for name, part in loadings.items()},
         "noise_variance": predictor.noise.tolist(),
     }
-    if task == "regression":
+    if model._task == "regression":
         mean, std = model.output_units
         return {**numbers, "outcome_mean": mean.tolist(), "outcome_std": std.tolist()}
     weights, scales = probit_mixture()
