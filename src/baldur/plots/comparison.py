@@ -268,9 +268,8 @@ class AddedValueDisplay(Display):
         for i, reference in enumerate(references):
             compared = (self.table["compared_with"] == reference).to_numpy()
             at, changes = np.flatnonzero(compared), ("low", "difference", "high")
-            handles.append(
-                points(axes[1], self.table[compared], at, style.colour(i), "os"[i % 2], changes)
-            )
+            part, marker = self.table[compared], "os"[i % 2]
+            handles += points(axes[1], part, at, style.colour(i), marker, changes)
         heading = metric_name(self.metric)
         for ax, value, name in (
             (axes[0], float(self.table["value"].iloc[0]), heading),
@@ -384,7 +383,7 @@ class OutcomesDisplay(Display):
             part = self.table[self.table["model"] == model]
             rows = np.array([outcomes.index(str(o)) for o in part["outcome"]], dtype=float)
             rows += (i - (len(models) - 1) / 2) * step
-            handles.append(points(main, part, rows, style.colour(i), style.marker(i)))
+            handles += points(main, part, rows, style.colour(i), style.marker(i))
         if self.metric in ("auc", "balanced_accuracy"):
             style.reference_line(main, 0.5)
         if outcomes[0] == AVERAGE:

@@ -228,11 +228,10 @@ class DecisionDisplay(Display):
         handles = style.draw_curves(main, lines, "threshold", "net_benefit")
         for name, look in ((TREAT_ALL, ":"), (TREAT_NONE, "-")):
             part = self.table[self.table["model"] == name]
-            (drawn,) = main.plot(
+            handles += main.plot(
                 part["threshold"], part["net_benefit"], color=style.ink, linestyle=look,
                 linewidth=1.0, zorder=1,
             )  # fmt: skip
-            handles.append(drawn)
             names.append(name)
         # In this order, 0.02 is returned where every net benefit is missing.
         top = max(0.02, float(self.table["net_benefit"].max()))
@@ -486,11 +485,10 @@ class LearningCurveDisplay(Display):
             # Shifted a little, so that the intervals of several models can be seen.
             apart = (i - (len(lines) - 1) / 2) * 0.008 * max(float(np.ptp(x)), 1.0)
             main.vlines(x + apart, low, high, color=colour, linewidth=1.3)
-            (drawn,) = main.plot(
+            handles += main.plot(
                 x + apart, y, linewidth=1.4, marker=style.marker(i), color=colour,
                 markersize=6, zorder=3,
             )  # fmt: skip
-            handles.append(drawn)
         main.set_xlabel("Training samples")
         main.locator_params(axis="x", integer=True)
         main.set_ylabel(self.metric)

@@ -96,11 +96,10 @@ class PathDisplay(Display):
         Filled markers are candidates; a ring marks the selected submodel.
         """
         main = self._axes(style, 3.9)[0]
-        main.axhline(0.0, color=style.ink, linewidth=1.0, zorder=0)
-        handles, names = [main.lines[-1]], ["ensemble"]
+        look: dict[str, Any] = {"color": style.ink, "linewidth": 1.0, "zorder": 0}
+        handles, names = [main.axhline(0.0, **look)], ["ensemble"]
         if np.isfinite(self.allowed):
-            main.axhline(self.allowed, color=style.ink, linewidth=1.0, linestyle=":", zorder=0)
-            handles.append(main.lines[-1])
+            handles.append(main.axhline(self.allowed, linestyle=":", **look))
             names.append("largest allowed")
         for i, (step, name) in enumerate(_STEPS.items()):
             part = self.table[self.table["step"] == step].sort_values("n_features")
@@ -108,12 +107,11 @@ class PathDisplay(Display):
                 handles.append(self._steps(main, part, i, style))
                 names.append(name)
         if self.selected is not None:
-            (ring,) = main.plot(
+            handles += main.plot(
                 [self.selected["n_features"]], [self.selected["loss_difference"]], marker="o",
                 markersize=15, markerfacecolor="none", markeredgecolor=style.ink,
                 markeredgewidth=1.8, linestyle="none", zorder=4,
             )  # fmt: skip
-            handles.append(ring)
             names.append(f"selected ({int(self.selected['n_features']):,})")
         main.set_xscale("symlog", linthresh=1.0, linscale=0.5)
         self._ticks(main)
@@ -374,12 +372,11 @@ class HistoryDisplay(Display):
             known = part[self.measure].notna()
             if not known.any():
                 continue
-            (drawn,) = ax.plot(
+            handles += ax.plot(
                 part["step"][known], part[self.measure][known], color=style.colour(i),
                 linestyle=style.line(i), marker=style.marker(i), markersize=3.5,
                 markevery=max(1, int(known.sum()) // 12),
             )  # fmt: skip
-            handles.append(drawn)
             names.append(str(run))
         if self.measure == "change":
             ax.set_yscale("log")
@@ -397,18 +394,14 @@ class HistoryDisplay(Display):
         # Only the first run that counts features: curves of several runs would overlap.
         run = counted["run"].iloc[0]
         part = counted[counted["run"] == run]
-        handles, names = [], []
-        for i, column in enumerate(views if len(views) > 1 else []):
-            (drawn,) = ax.plot(
-                part["step"], part[column], color=style.colour(i), linestyle=style.line(i + 1),
-                linewidth=1.3,
-            )  # fmt: skip
-            handles.append(drawn)
-            names.append(column.removeprefix("active_"))
-        (drawn,) = ax.plot(part["step"], part["active_features"], color=style.ink, linewidth=1.8)
-        handles.insert(0, drawn)
         several = self.table["run"].nunique() > 1
-        names.insert(0, f"all views ({run})" if several else "all views")
+        names = [f"all views ({run})" if several else "all views"]
+        x = part["step"]
+        handles = ax.plot(x, part["active_features"], color=style.ink, linewidth=1.8, zorder=2.1)
+        for i, column in enumerate(views if len(views) > 1 else []):
+            look = {"color": style.colour(i), "linestyle": style.line(i + 1), "linewidth": 1.3}
+            handles += ax.plot(x, part[column], **look)
+            names.append(column.removeprefix("active_"))
         if part["active_features"].max() > 50:
             ax.set_yscale("symlog", linthresh=1.0)
         ax.set_ylim(bottom=0.0)

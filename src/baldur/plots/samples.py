@@ -172,12 +172,11 @@ class LatentDisplay(Display):
         handles = []
         for i, mask in enumerate(self._groups()):
             part = self.table[mask]
-            (drawn,) = ax.plot(
+            handles += ax.plot(
                 part[factors[0]], part[factors[1]], linestyle="none", marker=style.marker(i),
                 markersize=5, color=style.colour(i), alpha=0.7, markeredgewidth=0.0,
                 rasterized=len(part) > MOST_VECTOR,
             )  # fmt: skip
-            handles.append(drawn)
         ax.set_xlabel(label(factors[0]))
         ax.set_ylabel(label(factors[1]))
         if self.labelled:

@@ -299,11 +299,10 @@ class Style:
                 known = np.isfinite(low) & np.isfinite(high)
                 look = {"color": self.colour(i), "alpha": 0.18, "linewidth": 0.0}
                 ax.fill_between(at, low, high, where=known, zorder=1, **look)
-            (drawn,) = ax.plot(
+            handles += ax.plot(
                 at, value, color=self.colour(i), linestyle=self.line(i), zorder=2,
                 marker=self.marker(i) if len(at) == 1 else None,
             )  # fmt: skip
-            handles.append(drawn)
         return handles
 
 
@@ -354,15 +353,14 @@ def points(
     columns: Sequence[str] = ESTIMATE,
     **look: Any,
 ) -> Any:
-    """Draw estimates at rows `at` with intervals where known; return the handle of a legend."""
+    """Draw estimates at rows `at` with intervals where known; return the handles of a legend."""
     low, middle, high = (table[c].to_numpy(dtype=float) for c in columns)
     at = np.asarray(at, dtype=float)
     known = np.isfinite(low) & np.isfinite(high)
     if known.any():
         ax.hlines(at[known], low[known], high[known], color=colour, linewidth=1.6, zorder=2.0)
     look = {"markersize": 6, **look}
-    (drawn,) = ax.plot(middle, at, linestyle="none", marker=marker, color=colour, **look)
-    return drawn
+    return ax.plot(middle, at, linestyle="none", marker=marker, color=colour, **look)
 
 
 def _sign(value: float) -> str:

@@ -168,11 +168,9 @@ class ForestDisplay(Display):
         handles = []
         for c, output in enumerate(outputs):
             rows = np.full(len(part), True) if output is None else part["output"] == output
-            handles.append(
-                points(
-                    ax, part[rows], at[rows] + apart[c], style.colour(c), style.marker(c),
-                    ("lower", "weight_scaled", "upper"), markersize=5.5, zorder=3,
-                )
+            handles += points(
+                ax, part[rows], at[rows] + apart[c], style.colour(c), style.marker(c),
+                ("lower", "weight_scaled", "upper"), markersize=5.5, zorder=3,
             )  # fmt: skip
         if len(outputs) > 1:
             self._legend(handles, [str(o) for o in outputs], style)
