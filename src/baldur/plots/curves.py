@@ -349,10 +349,9 @@ class PrecisionRecallDisplay(RankingDisplay):
     Parameters
     ----------
     table : DataFrame
-        model, class, sensitivity, precision, low, high, prevalence; as
-        `baldur.evaluation.clinical.precision_recall_curves` gives it.
+        model, class, sensitivity, precision, low, high, prevalence.
     areas : DataFrame, optional
-        model, class, measure, estimate, low, high; as `curve_areas` gives it.
+        model, class, measure ("average_precision"), estimate, low, high.
 
     Examples
     --------
@@ -393,10 +392,9 @@ class RocDisplay(RankingDisplay):
     Parameters
     ----------
     table : DataFrame
-        model, class, false_positive_rate, sensitivity, low, high; as
-        `baldur.evaluation.clinical.roc_curves` gives it.
+        model, class, false_positive_rate, sensitivity, low, high.
     areas : DataFrame, optional
-        model, class, measure, estimate, low, high; as `curve_areas` gives it.
+        model, class, measure ("auc"), estimate, low, high.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from baldur.estimators.summary import few_features_table
 from baldur.evaluation.selected_features import AS_SELECTED
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of, rows_of_model
-from baldur.plots.style import Style
+from baldur.plots.style import Style, points
 from baldur.plots.text import count, label, metric_name, number, with_interval
 
 _STEPS = {"nothing": "no feature", "views": "whole views", "features": "single features"}
@@ -188,8 +188,8 @@ class AccuracyDisplay(Display):
     def _sentence(self) -> str:
         metric = self.metrics[0]
         rows = self.table[self.table["metric"] == metric].to_dict("records")
-        points = "; ".join(f"{row['limit']}: {with_interval(row)}" for row in rows)
-        return f"{metric_name(metric)} by {self._xlabel.lower()}, with 95 % intervals: {points}."
+        texts = "; ".join(f"{row['limit']}: {with_interval(row)}" for row in rows)
+        return f"{metric_name(metric)} by {self._xlabel.lower()}, with 95 % intervals: {texts}."
 
     def _draw(self, style: Style) -> None:
         """Draw a panel per metric with a point and its interval for each number."""
@@ -199,12 +199,8 @@ class AccuracyDisplay(Display):
 
     def _panel(self, ax: Any, metric: str, style: Style) -> None:
         part = self.table[self.table["metric"] == metric]
-        low, middle, high = (part[c].to_numpy(dtype=float) for c in ("low", "estimate", "high"))
         at = np.arange(len(part))
-        known = np.isfinite(low) & np.isfinite(high)
-        colour = style.colour(0)
-        ax.vlines(at[known], low[known], high[known], color=colour, linewidth=1.6)
-        ax.plot(at, middle, color=colour, marker="o", markersize=6, linewidth=1.0)
+        points(ax, part, at, style.colour(0), upright=True, linestyle="-", linewidth=1.0)
         chance = part["chance"].to_numpy(dtype=float)
         if len(chance) and np.isfinite(chance[0]):
             style.reference_line(ax, chance[0], upright=False)

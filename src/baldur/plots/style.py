@@ -351,16 +351,20 @@ def points(
     colour: str,
     marker: str = "o",
     columns: Sequence[str] = ESTIMATE,
+    *,
+    upright: bool = False,
     **look: Any,
 ) -> Any:
-    """Draw estimates at rows `at` with intervals where known; return the handles of a legend."""
+    """Draw estimates with intervals where known in rows (or columns); return legend handles."""
     low, middle, high = (table[c].to_numpy(dtype=float) for c in columns)
     at = np.asarray(at, dtype=float)
     known = np.isfinite(low) & np.isfinite(high)
     if known.any():
-        ax.hlines(at[known], low[known], high[known], color=colour, linewidth=1.6, zorder=2.0)
-    look = {"markersize": 6, **look}
-    return ax.plot(middle, at, linestyle="none", marker=marker, color=colour, **look)
+        draw = ax.vlines if upright else ax.hlines
+        draw(at[known], low[known], high[known], color=colour, linewidth=1.6, zorder=2.0)
+    look = {"markersize": 6, "linestyle": "none", **look}
+    x, y = (at, middle) if upright else (middle, at)
+    return ax.plot(x, y, marker=marker, color=colour, **look)
 
 
 def _sign(value: float) -> str:
@@ -398,8 +402,6 @@ class Line:
 
 def table_lines(table: pd.DataFrame) -> list[Line]:
     """Return the curves of a table with the columns model and class, in their order."""
-    if not len(table):
-        return []
     model = table["model"].astype(str)
     target = table["class"].fillna("").astype(str) if "class" in table else model.map(lambda _: "")
     many_models, many_targets = model.nunique() > 1, target.nunique() > 1

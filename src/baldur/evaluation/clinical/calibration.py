@@ -168,10 +168,8 @@ def calibration_measures(
 
     Parameters
     ----------
-    predictions : DataFrame or Resampled
-        As ``predictions.csv``; see `read_held_out` for the columns.
-    **bootstrap
-        classes, resamples, level and random_state, as in `Resampled`.
+    predictions, **bootstrap
+        As in `evaluate_predictions`.
 
     Returns
     -------
@@ -225,12 +223,12 @@ def calibration_curves(
 
     Parameters
     ----------
-    predictions : DataFrame or Resampled
-        As in `calibration_measures`.
+    predictions : DataFrame
+        As in `evaluate_predictions`.
     points : int, default=51
         Points of the curve, evenly spaced where 98 % of the predictions lie.
     **bootstrap
-        As in `calibration_measures`.
+        As in `evaluate_predictions`.
 
     Returns
     -------

@@ -141,8 +141,8 @@ def decision_curves(
 
     Parameters
     ----------
-    predictions : DataFrame or Resampled
-        As ``predictions.csv`` of a study with two classes; see `read_held_out` for the columns.
+    predictions : DataFrame
+        As in `evaluate_predictions`, of two classes.
     prevalence : float, optional
         Share of cases in the population the test is meant for; default that of the predictions.
     shift : bool, default=True
@@ -151,7 +151,7 @@ def decision_curves(
     thresholds : array of float
         Default 0.01 to 0.99.
     **bootstrap
-        classes, resamples, level and random_state, as in `Resampled`.
+        As in `evaluate_predictions`.
 
     Returns
     -------
@@ -246,8 +246,8 @@ def threshold_measures(
 
     Parameters
     ----------
-    predictions : DataFrame or Resampled
-        As ``predictions.csv`` of a study with two classes; see `read_held_out` for the columns.
+    predictions : DataFrame
+        As in `evaluate_predictions`, of two classes.
     thresholds : list of float, optional
         Probabilities from which a person tests positive; default 0.5 and the prevalence.
     sensitivities, specificities : list of float
@@ -262,7 +262,7 @@ def threshold_measures(
     shift : bool, default=True
         With `prevalence`: shift the probabilities to it as well.
     **bootstrap
-        classes, resamples, level and random_state, as in `Resampled`.
+        As in `evaluate_predictions`.
 
     Returns
     -------

@@ -97,8 +97,10 @@ def evaluate_predictions(
     Parameters
     ----------
     predictions : DataFrame or Resampled
-        As ``predictions.csv``, of any model: sample, label and p_<class> for each class with the
-        positive one last; further columns as in `read_held_out`.
+        As ``predictions.csv``, of any model: label, and p_<class> for each class with the positive
+        one last (or of the positive class only), or score (decision scores); in regression
+        predicted. Further columns may be left out: model, sample, repeat, fold, predicted, group,
+        site, and probability ("platt" where probabilities come from Platt scaling).
     metrics : list of str, optional
         Names out of `METRICS`; default all of the task.
     thresholds, sensitivities, specificities
@@ -113,7 +115,9 @@ def evaluate_predictions(
     least : int, default=10
         Cases, and controls, a subgroup must have.
     **bootstrap
-        classes, resamples, level and random_state, as in `Resampled`.
+        classes (list of str, the positive one last and [] in regression; by default those with a
+        column), resamples (2000 by default), level (coverage of the intervals, 0.95 by default)
+        and random_state (0 by default).
 
     Returns
     -------

@@ -45,14 +45,14 @@ def metric_intervals(
 
     Parameters
     ----------
-    predictions : DataFrame or Resampled
-        As ``predictions.csv``; see `read_held_out` for the columns.
+    predictions : DataFrame
+        As in `evaluate_predictions`.
     metrics : list of str, optional
         Names out of `METRICS`; default all of the task.
     by_site : bool, default=True
         Also for each site, where there is a column "site".
     **bootstrap
-        classes, resamples, level and random_state, as in `Resampled`.
+        As in `evaluate_predictions`.
 
     Returns
     -------
@@ -184,8 +184,8 @@ def subgroup_measures(
 
     Parameters
     ----------
-    predictions : DataFrame or Resampled
-        As ``predictions.csv``; see `read_held_out` for the columns.
+    predictions : DataFrame
+        As in `evaluate_predictions`.
     subgroups : list of str, or DataFrame
         Columns of a predictions table, or a table with one row per sample and the ids as its
         index. A number with more than ten values is cut at its median.
@@ -193,7 +193,7 @@ def subgroup_measures(
         Cases, and controls, that a subgroup must have (people, in regression). A smaller one is
         listed with its size and without figures.
     **bootstrap
-        classes, resamples, level and random_state, as in `Resampled`.
+        As in `evaluate_predictions`.
 
     Returns
     -------
