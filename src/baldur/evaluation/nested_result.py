@@ -33,7 +33,7 @@ from baldur.evaluation.metric_table import (
 )
 from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.models import Model
-from baldur.evaluation.participants import participants_frame
+from baldur.evaluation.participants import HAS, participants_frame
 from baldur.evaluation.run import FinishedTask
 from baldur.evaluation.selected_features import (
     Stability,
@@ -351,8 +351,12 @@ class NestedResult:
         if self.results:
             each = [result.fold_values(model, metric) for result in self.results.values()]
             return np.asarray(np.mean(each, axis=0))
+        return self._fold_values(model, metric)
+
+    def _fold_values(self, model: str, metric: str, rows: np.ndarray | None = None) -> np.ndarray:
+        """Return a metric in every outer fold, on all of its test rows or some of them."""
         fits = self.fits[model]
-        return np.array([f.score(metric, self.truth, len(self.classes)) for f in fits])
+        return np.array([f.score(metric, self.truth, len(self.classes), rows) for f in fits])
 
     # -- scores ----------------------------------------------------------------------------
 
@@ -570,11 +574,8 @@ class NestedResult:
 
     def _fold_p_value(self, model: str, reference: str, metric: str, rows: np.ndarray) -> float:
         """Return the p-value of the corrected resampled t-test over the folds, on some samples."""
-        value, other = (
-            np.array([f.score(metric, self.truth, len(self.classes), rows) for f in self.fits[m]])
-            for m in (model, reference)
-        )
-        return corrected_t_test(value - other, self._test_train_ratio)[2]
+        values, others = (self._fold_values(m, metric, rows) for m in (model, reference))
+        return corrected_t_test(values - others, self._test_train_ratio)[2]
 
     @property
     def has_added_value(self) -> bool:
@@ -665,7 +666,7 @@ class NestedResult:
         names = np.array(self.class_names) if self.classes else None
         label = self.truth if names is None else names[self.truth.astype(int)]
         data = self.data
-        has = {f"has_{v}": data.view(v).present.astype(int) for v in data.view_names}
+        has = {f"{HAS}{v}": data.view(v).present.astype(int) for v in data.view_names}
         return pd.DataFrame({"sample": data.sample_ids.astype(str), "label": label, **has})
 
     @_by_outcome

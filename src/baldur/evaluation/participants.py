@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 COLUMNS = [
     "view", "feature", "level", "class", "kind", "count", "missing", "mean", "sd", "share",
 ]  # fmt: skip
+HAS = "has_"
+"""Begins the columns of the table of samples that say who has which view."""
 EVERYBODY = "*"
 """Stands in the column class for all participants, and in the column feature for a whole view."""
 WIDEST = 30

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from baldur.evaluation.nested_result import NestedResult
     from baldur.evaluation.view_additions import AddedValue
 
-HAS = "has_"
-"""Begins the columns of `Results.people` that say who has which view."""
 _LONGEST_NAME = 60
 """Characters of a folder; file systems allow 255 bytes."""
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.evaluation.results import HAS, Results
+from baldur.evaluation.participants import HAS
+from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import short

@@ -13,7 +13,8 @@ import pandas as pd
 
 from baldur import plots
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.results import HAS, Results
+from baldur.evaluation.participants import HAS
+from baldur.evaluation.results import Results
 from baldur.exceptions import InputError, MissingExtraError
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import Cell, Column, Table, plain, short

@@ -12,8 +12,8 @@ import pandas as pd
 
 from baldur.evaluation.clinical.decision import SAME_PEOPLE
 from baldur.evaluation.metrics import METRICS
-from baldur.evaluation.participants import EVERYBODY
-from baldur.evaluation.results import HAS, Results
+from baldur.evaluation.participants import EVERYBODY, HAS
+from baldur.evaluation.results import Results
 from baldur.report.answer import comparison_legend, other_models
 from baldur.report.formatting import (
     ENDS,
