@@ -19,7 +19,6 @@ from baldur.evaluation.clinical.held_out import Resampled, classes_of
 from baldur.evaluation.metrics import AVERAGE
 from baldur.evaluation.result_files import OUTCOMES, SCHEMA, TABLES
 from baldur.evaluation.results_reader import read_grids, read_result_table, read_results
-from baldur.evaluation.selected_features import Stability
 from baldur.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -151,12 +150,6 @@ class Results:
             return {}
         frames: dict[str, pd.DataFrame] = self.run.evaluation(**self._evaluation).frames()
         return frames
-
-    @cached_property
-    def stability(self) -> Stability:
-        """Agreement of the folds on features and views."""
-        stability: Stability = self.run.stability()
-        return stability
 
     @cached_property
     def added(self) -> AddedValue | None:
