@@ -8,7 +8,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.evaluation import SideBySide, nested_cv
+from baldur.evaluation.design import open_comparison
 from baldur.evaluation.fitted_model import class_weights, predict_rows, weights_of
+from baldur.evaluation.nested import fit_all_rows
+from baldur.exceptions import InputError
 from baldur.preparation import VariantFilter
 
 pytestmark = pytest.mark.usefixtures("one_repeat")
@@ -176,3 +179,15 @@ def test_a_competitor_behind_a_filter_is_the_one_on_what_is_left(genotypes, name
             assert not np.delete(getattr(found, part)["snps"], kept, axis=0).any()
         for view, variance in want.variance.items():
             assert found.variance[view] == pytest.approx(variance)
+
+
+def test_a_joint_model_is_fitted_to_all_rows_and_others_are_refused():
+    X, _ = cohort()
+    Y = np.random.default_rng(0).integers(0, 2, (70, 3))
+    ridge = BASELINES["Ridge logistic"].make()
+    models = {"BALDUR": BaldurClassifier(members=("pooled",)), "ridge": ridge}
+    comparison = open_comparison(models, X, Y, inner=2)
+    fitted, _ = fit_all_rows(comparison, "BALDUR")
+    assert fitted.predict_proba(X).shape == (70, 3)
+    with pytest.raises(InputError, match="ridge cannot be fitted to several outcomes"):
+        fit_all_rows(comparison, "ridge")

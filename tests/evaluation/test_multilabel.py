@@ -1,33 +1,25 @@
 """Label matrices: every outcome has an ordinary result, and the mean is that of the outcomes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import t
 from sklearn.dummy import DummyClassifier
 
 from baldur import BaldurClassifier, MultiView
 from baldur.baselines import BASELINES
-from baldur.baselines.plain import SideBySideClassifier
 from baldur.datasets import make_multiview
 from baldur.evaluation import NestedResult, learning_curve, nested_cv
-from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.evaluation.design import open_comparison, read_label_matrix
-from baldur.evaluation.jobs import permute_labels
-from baldur.evaluation.metric_table import compare_pairs
-from baldur.evaluation.nested import fit_all_rows
-from baldur.evaluation.nested_result import ONE_AT_A_TIME
-from baldur.evaluation.preview import preview
-from baldur.evaluation.splits import FoldPlan, label_strata
 from baldur.exceptions import InputError, UnfinishedError
 
 NAMES = ["stroke", "fall", "pain"]
 pytestmark = pytest.mark.usefixtures("one_repeat", "few_resamples")
 
 
-class OnlyBalanced(SideBySideClassifier):
+class OnlyBalanced(DummyClassifier):
     """A model that cannot be fitted where more than half of the rows are cases."""
 
     def fit(self, X, y):
@@ -57,7 +49,7 @@ def models():
         "BALDUR": BaldurClassifier(members=("pooled",)),
         "ridge": (BASELINES["Ridge logistic"].make(), {"C": [0.1, 1.0]}),
         "prior": BASELINES["Dummy"].make(),
-        "fails": OnlyBalanced(DummyClassifier(), layout="none"),
+        "fails": OnlyBalanced(),
     }
 
 
@@ -174,7 +166,7 @@ def test_the_table_has_the_mean_first(result):
         known = wide.loc[["BALDUR", "ridge", "prior"]]
         assert_allclose(known["*"], known[NAMES].mean(axis=1))
     mean = table[table["outcome"] == "*"].set_index("model")
-    assert mean.loc["ridge", "note"].startswith(ONE_AT_A_TIME)
+    assert mean.loc["ridge", "note"].startswith("fitted to one outcome at a time")
     assert mean.loc["BALDUR", "note"] == ""
     assert (mean["auc_low"].dropna() < mean["auc_pooled"].dropna()).all()
 
@@ -185,12 +177,12 @@ def test_the_interval_of_the_mean_is_that_of_people_with_all_their_outcomes(resu
     for other in each[1:]:
         assert_array_equal(other.models["ridge"].people, each[0].models["ridge"].people)
     draws = [r.metric("ridge", "brier") for r in each]
-    mean = Draws(
-        np.mean([d.estimate for d in draws]),
-        np.mean([d.resampled for d in draws], axis=0),
-        draws[0].units,
-        draws[0].level,
-        "logit",
+    mean = replace(
+        draws[0],
+        estimate=np.mean([d.estimate for d in draws]),
+        resampled=np.mean([d.resampled for d in draws], axis=0),
+        scale="logit",
+        count=None,
     )
     row = average(result).set_index("model").loc["ridge"]
     low, high = mean.interval()
@@ -238,7 +230,11 @@ def test_pairs_are_tested_by_the_mean_over_outcomes_on_every_fold(result):
         for model in models
     }
     ratio = np.mean([len(fold.test) / len(fold.train) for fold in result.folds])
-    pd.testing.assert_frame_equal(result.compare(["auc"]), compare_pairs(means, ratio, "auc"))
+    for _, row in result.compare(["auc"]).iterrows():
+        gap = means[row["model_a"]] - means[row["model_b"]]
+        assert row["difference"] == pytest.approx(gap.mean())
+        t_value = gap.mean() / np.sqrt((1 / len(gap) + ratio) * gap.var(ddof=1))
+        assert row["p"] == pytest.approx(2 * t.sf(abs(t_value), len(gap) - 1))
 
 
 def test_added_value_is_that_of_every_outcome(cohort, split):
@@ -283,10 +279,6 @@ def test_permuted_labels_of_a_sample_stay_together(cohort):
     each = [several[name].permutation_test() for name in NAMES]
     for column in ("score", "permuted_mean"):
         assert_allclose(found[column], np.mean([one[column] for one in each], axis=0))
-    groups = np.repeat(np.arange(30), 3)
-    for within in (None, groups):
-        made = permute_labels(Y.to_numpy(), within, np.random.default_rng(0))
-        assert sorted(map(tuple, made)) == sorted(map(tuple, Y.to_numpy()))
 
 
 # -- jobs -------------------------------------------------------------------------------------
@@ -310,74 +302,24 @@ def test_finished_jobs_are_found_again_and_shards_make_the_whole(result, cohort,
     pd.testing.assert_frame_equal(again.table(), found.table())
 
 
-def test_the_jobs_are_counted_before_they_are_run(result, cohort):
-    comparison = open_comparison(models(), *cohort, outer=3, inner=2)
-    plan = preview(comparison, trial=True)
-    assert plan.jobs["BALDUR"] == 3
-    assert plan.jobs["ridge"] == 3 * 3 * (2 + 1)
-    assert set(plan.seconds) >= {"BALDUR", "ridge", "prior"}
-
-
-def test_a_joint_model_is_fitted_to_all_rows_and_others_are_refused(cohort):
-    X, Y = cohort
-    comparison = open_comparison(models(), X, Y, inner=2)
-    fitted, _ = fit_all_rows(comparison, "BALDUR")
-    assert fitted.predict_proba(X).shape == (len(X), 3)
-    with pytest.raises(InputError, match="ridge cannot be fitted to several outcomes"):
-        fit_all_rows(comparison, "ridge")
-
-
-# -- folds ------------------------------------------------------------------------------------
-
-
-@given(st.integers(0, 10_000), st.integers(2, 5), st.integers(2, 5))
-def test_folds_have_labels_in_equal_shares(seed, n_labels, k):
-    """Folds have equal sizes and the rarest label is spread evenly over them."""
-    rng = np.random.default_rng(seed)
-    Y = (rng.uniform(size=(60, n_labels)) < rng.uniform(0.15, 0.85, n_labels)).astype(int)
-    least = np.minimum(Y.sum(axis=0), 60 - Y.sum(axis=0)).min()
-    if least < k:
-        with pytest.raises(InputError, match="rows with and without each label"):
-            FoldPlan(outer=k).outer_folds(Y)
-        return
-    folds = FoldPlan(outer=k).outer_folds(Y)
-    assert sorted(np.concatenate([f.test for f in folds])) == list(range(60))
-    sizes = [len(f.test) for f in folds]
-    assert max(sizes) - min(sizes) <= 1
-    # The rarest value of any label is dealt with first, so that it is spread evenly.
-    rare = np.where(2 * Y.sum(axis=0) <= len(Y), Y, 1 - Y)
-    counts = [rare[f.test].sum(axis=0) for f in folds]
-    rarest = rare.sum(axis=0).argmin()
-    assert np.ptp([c[rarest] for c in counts]) <= 1
-
-
-def test_strata_are_combinations_and_rare_ones_their_rarest_label():
-    Y = np.array([[0, 0]] * 4 + [[1, 0]] * 4 + [[1, 1]] + [[0, 1]])
-    strata = label_strata(Y, 3)
-    assert len(set(strata[:4])) == len(set(strata[4:8])) == 1
-    assert strata[8] == strata[9]
-    assert not label_strata(Y, 99).any()
-
-
-def test_a_fold_without_cases_of_a_label_is_refused():
-    Y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
-    sites = np.array(["a"] * 8 + ["b"] * 6 + ["c"] * 6)
-    Y[8:, 1] = 0
-    with pytest.raises(InputError, match="one value of label 2 only"):
-        FoldPlan("leave-one-site-out", sites=sites).outer_folds(Y)
-
-
 # -- what is refused --------------------------------------------------------------------------
+
+
+def read(labels, names, **how):
+    """Return the outcomes of two kinds of people, who are repeated, as a comparison has them."""
+    rows = np.arange(12) % 2
+    Y = labels.iloc[rows] if hasattr(labels, "iloc") else labels[rows]
+    result = nested_cv(["Dummy"], np.zeros((12, 1)), Y, outer=2, inner=2, **how)
+    assert result.outcomes == names
+    return [[int(result[name].truth[row]) for name in names] for row in (0, 1)]
 
 
 def test_yes_and_no_are_read_as_they_are_written():
     frame = pd.DataFrame({"a": ["Yes", "no"], "b": [True, False], "c": [0.0, 1.0], "d": ["N", "Y"]})
-    values, names = read_label_matrix(frame, 2)
-    assert values.tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
-    assert names == list("abcd")
+    assert read(frame, list("abcd")) == [[1, 1, 0, 0], [0, 0, 1, 1]]
     words = pd.DataFrame({"a": ["case", "control"], "b": ["control", "case"]})
-    assert read_label_matrix(words, 2, "case")[0].tolist() == [[1, 0], [0, 1]]
-    assert read_label_matrix(np.eye(2), 2)[1] == ["label 1", "label 2"]
+    assert read(words, list("ab"), positive="case") == [[1, 0], [0, 1]]
+    read(np.eye(2), ["label 1", "label 2"])
 
 
 @pytest.mark.parametrize(

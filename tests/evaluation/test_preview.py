@@ -122,3 +122,18 @@ def test_the_time_left_is_that_of_each_model():
     # Its settings failed, so that there are no final fits.
     state._expect("fast", "final", -5)
     assert (state.seconds_left(), state.total, state.done) == (0.0, 25, 25)
+
+
+def test_the_jobs_of_several_outcomes_are_counted_before_they_are_run():
+    sim = make_multiview(90, {"a": 4}, random_state=1)
+    Y = np.random.default_rng(0).integers(0, 2, (90, 3))
+    models = {
+        "BALDUR": BaldurClassifier(members=("pooled",)),
+        "ridge": (BASELINES["Ridge logistic"].make(), {"C": [0.1, 1.0]}),
+        "prior": BASELINES["Dummy"].make(),
+    }
+    comparison = open_comparison(models, sim.data, Y, outer=3, inner=2)
+    plan = preview(comparison, trial=True)
+    assert plan.jobs["BALDUR"] == 3
+    assert plan.jobs["ridge"] == 3 * 3 * (2 + 1)
+    assert set(plan.seconds) >= {"BALDUR", "ridge", "prior"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baldur.evaluation.splits import FoldPlan
+from baldur.evaluation.splits import FoldPlan, label_strata
 from baldur.exceptions import InputError
 
 
@@ -140,3 +140,40 @@ def test_more_folds_than_there_is_memory_for_are_refused_at_once(plan):
         assert tracemalloc.get_traced_memory()[1] < 50e6
     finally:
         tracemalloc.stop()
+
+
+@given(st.integers(0, 10_000), st.integers(2, 5), st.integers(2, 5))
+def test_folds_have_labels_in_equal_shares(seed, n_labels, k):
+    """Folds have equal sizes and the rarest label is spread evenly over them."""
+    rng = np.random.default_rng(seed)
+    Y = (rng.uniform(size=(60, n_labels)) < rng.uniform(0.15, 0.85, n_labels)).astype(int)
+    least = np.minimum(Y.sum(axis=0), 60 - Y.sum(axis=0)).min()
+    if least < k:
+        with pytest.raises(InputError, match="rows with and without each label"):
+            FoldPlan(outer=k).outer_folds(Y)
+        return
+    folds = FoldPlan(outer=k).outer_folds(Y)
+    assert sorted(np.concatenate([f.test for f in folds])) == list(range(60))
+    sizes = [len(f.test) for f in folds]
+    assert max(sizes) - min(sizes) <= 1
+    # The rarest value of any label is dealt with first, so that it is spread evenly.
+    rare = np.where(2 * Y.sum(axis=0) <= len(Y), Y, 1 - Y)
+    counts = [rare[f.test].sum(axis=0) for f in folds]
+    rarest = rare.sum(axis=0).argmin()
+    assert np.ptp([c[rarest] for c in counts]) <= 1
+
+
+def test_strata_are_combinations_and_rare_ones_their_rarest_label():
+    Y = np.array([[0, 0]] * 4 + [[1, 0]] * 4 + [[1, 1]] + [[0, 1]])
+    strata = label_strata(Y, 3)
+    assert len(set(strata[:4])) == len(set(strata[4:8])) == 1
+    assert strata[8] == strata[9]
+    assert not label_strata(Y, 99).any()
+
+
+def test_a_fold_without_cases_of_a_label_is_refused():
+    Y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
+    sites = np.array(["a"] * 8 + ["b"] * 6 + ["c"] * 6)
+    Y[8:, 1] = 0
+    with pytest.raises(InputError, match="one value of label 2 only"):
+        FoldPlan("leave-one-site-out", sites=sites).outer_folds(Y)

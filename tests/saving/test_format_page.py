@@ -5,16 +5,30 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
 
 from baldur.core.dataframe_state import dataframe_state
 from baldur.core.state import write_state
+from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.saving import SavedModel, folder_files, state_files
-from baldur.saving.estimator_state import ESTIMATORS, attributes_of, settings_state
+from baldur.saving.estimator_state import (
+    ESTIMATORS,
+    attributes_of,
+    kind_of,
+    read_settings,
+    settings_state,
+)
 from preparation.test_state import STEPS
 from preparation.test_state import cohort as steps_cohort
 from saving.models import MODELS, fitted, manifest_of
-from saving.test_round_trip import Settings
+
+
+class Settings(BaseEstimator):
+    def __init__(self, a=1, b=None):
+        self.a, self.b = a, b
+
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "model-format.md").read_text()
 
@@ -97,3 +111,42 @@ def test_limits_are_those_of_the_code():
     assert f"{folder_files.MANIFEST_BYTES >> 20} MB, {folder_files.STATE_BYTES >> 20} MB" in PAGE
     assert f"{state_files.NODES:,}, {state_files.DEPTH}" in PAGE
     assert f"{state_files.ARRAYS:,}, {state_files.DIMENSIONS}" in PAGE
+
+
+def test_every_attribute_of_an_estimator_is_in_the_table():
+    """A fitted attribute that somebody adds must be stored as well, or be left out on purpose."""
+    elsewhere = {"preparation_", "view_names_", "feature_names_", "_predictor", "_task"}
+    elsewhere |= {"_default_fit"}  # a folder has one model, not its submodels
+    for name in MODELS:
+        model = fitted(name)
+        table = set(attributes_of(kind_of(model), getattr(model, "_task", "regression")))
+        assert set(vars(model)) - set(model.get_params()) - elsewhere <= table
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, 3, 0.5, float("inf"), "auto", True, [1, "a"], (1, (2, 3)), {"a": [1]}, {0: 1.0, 1: 2},
+        {"kind": "tuple"}, {(1, 2): None}, slice(1, None, 2), [slice(0, 3)], {"x": slice("a", "c")},
+    ],
+)  # fmt: skip
+def test_settings_come_back(value):
+    again = read_settings(settings_state(Settings(value)), Settings)
+    assert again == {"a": value, "b": None}
+    assert type(again["a"]) is type(value)
+
+
+def test_settings_that_came_later_have_their_defaults_and_unknown_ones_are_refused():
+    assert read_settings({"a": 2}, Settings) == {"a": 2}
+    for wrong in (
+        {"c": 1},
+        {"a": {"kind": "os.system"}},
+        {"a": {}},
+        {"a": {"kind": "mapping", "entries": [[[1], 2]]}},
+        {"a": {"kind": "mapping", "entries": [[1, 2], [1, 3]]}},
+        {"a": {"kind": "slice", "ends": [0.5, None, None]}},
+        {"a": {"kind": "random state", "key": np.zeros(3, int)}},
+        [],
+    ):
+        with pytest.raises(InputError):
+            read_settings(wrong, Settings)

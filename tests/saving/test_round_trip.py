@@ -19,7 +19,6 @@ from baldur.datasets import make_multiview
 from baldur.evaluation import SideBySide
 from baldur.exceptions import InputError, InputWarning
 from baldur.paper import PaperClassifier
-from baldur.saving.estimator_state import read_settings, settings_state
 from baldur.views import MultiView
 from saving.forging import reseal
 from saving.models import MODELS, N, answers, cohort, fitted, manifest_of, rows_for
@@ -64,18 +63,6 @@ def test_every_estimator_and_task(name, tmp_path):
     # What was loaded can be saved, and is the same model.
     copies = [manifest_of(save(again, tmp_path / "again")), manifest_of(tmp_path / "model")]
     assert copies[0]["identity"] == copies[1]["identity"]
-
-
-def test_every_attribute_of_an_estimator_is_in_the_table():
-    """A fitted attribute that somebody adds must be stored as well, or be left out on purpose."""
-    from baldur.saving.estimator_state import attributes_of, kind_of
-
-    elsewhere = {"preparation_", "view_names_", "feature_names_", "_predictor", "_task"}
-    elsewhere |= {"_default_fit"}  # a folder has one model, not its submodels
-    for name in MODELS:
-        model = fitted(name)
-        table = set(attributes_of(kind_of(model), getattr(model, "_task", "regression")))
-        assert set(vars(model)) - set(model.get_params()) - elsewhere <= table
 
 
 @pytest.mark.parametrize("name", ["auto", "mean field, words"])
@@ -219,40 +206,6 @@ def test_matrices_and_frames(tmp_path):
     assert again.random_state.randint(1000) == model.random_state.randint(1000)
     with pytest.raises(ValueError, match="feature names should match"):
         again.predict(frame[list("qprs")])
-
-
-class Settings(BaseEstimator):
-    def __init__(self, a=1, b=None):
-        self.a, self.b = a, b
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        None, 3, 0.5, float("inf"), "auto", True, [1, "a"], (1, (2, 3)), {"a": [1]}, {0: 1.0, 1: 2},
-        {"kind": "tuple"}, {(1, 2): None}, slice(1, None, 2), [slice(0, 3)], {"x": slice("a", "c")},
-    ],
-)  # fmt: skip
-def test_settings_come_back(value):
-    again = read_settings(settings_state(Settings(value)), Settings)
-    assert again == {"a": value, "b": None}
-    assert type(again["a"]) is type(value)
-
-
-def test_settings_that_came_later_have_their_defaults_and_unknown_ones_are_refused():
-    assert read_settings({"a": 2}, Settings) == {"a": 2}
-    for wrong in (
-        {"c": 1},
-        {"a": {"kind": "os.system"}},
-        {"a": {}},
-        {"a": {"kind": "mapping", "entries": [[[1], 2]]}},
-        {"a": {"kind": "mapping", "entries": [[1, 2], [1, 3]]}},
-        {"a": {"kind": "slice", "ends": [0.5, None, None]}},
-        {"a": {"kind": "random state", "key": np.zeros(3, int)}},
-        [],
-    ):
-        with pytest.raises(InputError):
-            read_settings(wrong, Settings)
 
 
 def test_a_model_has_an_identity(tmp_path):
