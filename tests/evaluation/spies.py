@@ -8,6 +8,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from baldur.evaluation import nested_cv
 
 SEEN = []
+SEEDS = []
+
+
+def seeds_seen(name, X, **how):
+    """Return the seed that a model of this name gets on every outer fold."""
+    SEEDS.clear()
+    nested_cv({name: Spy()}, X, np.arange(len(X)) % 2, **how)
+    return SEEDS.copy()
 
 
 def folds_seen(X, y, outer, inner):
@@ -33,6 +41,7 @@ class Spy(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         SEEN.append(("fit", tuple(X.sample_ids), self.c))
+        SEEDS.append(self.random_state)
         self.classes_ = np.unique(y)
         self.selected_features_ = {v: np.ones(k, bool) for v, k in X.n_features.items()}
         return self

@@ -9,14 +9,14 @@ from sklearn.metrics import log_loss, r2_score
 from baldur import BaldurClassifier, BaldurRegressor
 from baldur.datasets import make_multiview
 from baldur.evaluation import Model, nested_cv
-from baldur.evaluation.jobs import seed_of
-from baldur.evaluation.selected_features import AS_SELECTED, FEW_COLUMNS
 from constants import constants
+from evaluation import spies
 
 pytestmark = [
     pytest.mark.usefixtures("few_resamples"),
     pytest.mark.filterwarnings("ignore::baldur.exceptions.NoSignalWarning"),
 ]
+AS_SELECTED = "as selected"
 OPTIONS = {"members": ("spike_slab",)}
 
 
@@ -42,10 +42,13 @@ def test_it_is_the_submodel_of_every_outer_fit(made):
     """A literal twin: fit on a fold, take submodels, predict."""
     sim, kind, result = made
     table = result.few_features()
-    assert list(table.columns) == FEW_COLUMNS
+    assert list(table.columns) == [
+        "model", "limit", "features_mean", "features_min", "features_max", "metric", "estimate",
+        "low", "high", "difference", "difference_low", "difference_high", "chance",
+    ]  # fmt: skip
     assert list(dict.fromkeys(table["limit"])) == ["1", "2", "3", "5", "10", "20", AS_SELECTED]
     fit, fold = result.fits["BALDUR"][1], result.folds[1]
-    seed = seed_of(result.comparison, result.comparison.models[0], 0, fold)
+    seed = spies.seeds_seen("BALDUR", sim.data, outer=3, inner=3)[1]
     with constants(MOST_REPEATS=1):
         model = kind(**OPTIONS, random_state=seed)
         model.fit(sim.data[fold.train], result.truth[fold.train])

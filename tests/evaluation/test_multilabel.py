@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import t
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from baldur import BaldurClassifier, MultiView
@@ -14,6 +15,7 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluation import NestedResult, learning_curve, nested_cv
 from baldur.exceptions import InputError, UnfinishedError
+from evaluation import spies
 
 NAMES = ["stroke", "fall", "pain"]
 pytestmark = pytest.mark.usefixtures("one_repeat", "few_resamples")
@@ -121,7 +123,8 @@ def test_a_joint_model_is_fitted_once_to_all_outcomes(cohort, split):
     train, test = np.flatnonzero(split == "train"), np.flatnonzero(split == "test")
     fit = several[NAMES[0]].fits["BALDUR"][0]
     proba = np.column_stack([several[n].predictions["p_yes"] for n in NAMES])
-    again = fitted_like(several, X, Y, train)
+    (seed,) = spies.seeds_seen("BALDUR", X, split=split, inner=2)
+    again = clone(model).set_params(random_state=seed).fit(X[train], Y.to_numpy()[train])
     assert_allclose(proba, again.predict_proba(X[test]))
     for j, name in enumerate(NAMES):
         chosen = several[name].fits["BALDUR"][0].selected
@@ -132,16 +135,6 @@ def test_a_joint_model_is_fitted_once_to_all_outcomes(cohort, split):
         assert shares.sum() == pytest.approx(1.0)
     assert len(several.fits["BALDUR"]) == 1
     assert fit.setting == {}
-
-
-def fitted_like(several, X, Y, train):
-    """Fit the model of a comparison with the seed that its only fold has."""
-    from baldur.evaluation.jobs import seed_of
-
-    comparison = several.comparison
-    seed = seed_of(comparison, comparison.models[0], 0, several.folds[0])
-    made = comparison.models[0].make({}, seed)
-    return made.fit(X[train], Y.to_numpy()[train])
 
 
 def test_the_order_of_outcomes_changes_nothing(cohort, split):

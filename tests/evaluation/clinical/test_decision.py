@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy.special import logit
 
 from baldur.evaluation import decision_curves, net_benefit, threshold_measures
-from baldur.evaluation.clinical.decision import SAME_PEOPLE, shift_prevalence
 from baldur.exceptions import InputError
 from evaluation.clinical.cohorts import cohort, table
 
+SAME_PEOPLE = "chosen on the same people, which is optimistic"
 GRID = np.round(np.arange(1, 100) / 100, 2)
 
 
@@ -47,12 +47,19 @@ def test_treating_all_and_none_have_closed_forms(seed, threshold, prevalence):
         assert net_benefit(p, events, at, prevalence=given_).item() <= share + 1e-12
 
 
-@given(st.floats(0.001, 0.999), st.floats(0.01, 0.99), st.floats(0.01, 0.99))
-def test_shifting_is_bayes_rule(p, a, b):
-    found = shift_prevalence(np.array([p]), a, b).item()
+def shifted(p, a, b):
+    """Return what probabilities at a share of cases `a` are at a share `b`, by Bayes' rule."""
     up, down = p * b / a, (1 - p) * (1 - b) / (1 - a)
-    assert found == pytest.approx(up / (up + down), rel=1e-9)
-    assert shift_prevalence(np.array([found]), b, a).item() == pytest.approx(p, rel=1e-6)
+    return up / (up + down)
+
+
+@pytest.mark.parametrize("prevalence", [0.01, 0.3, 0.97])
+def test_shifting_is_bayes_rule(prevalence):
+    events, p = cohort(60, seed=5)
+    how = {"prevalence": prevalence, "resamples": 100}
+    found = decision_curves(table(events, p), **how)
+    there = table(events, shifted(p, events.mean(), prevalence))
+    pd.testing.assert_frame_equal(found, decision_curves(there, shift=False, **how))
 
 
 def test_a_case_control_study_says_what_a_cohort_says():
@@ -62,7 +69,7 @@ def test_a_case_control_study_says_what_a_cohort_says():
     rng = np.random.default_rng(0)
     cases = np.flatnonzero(events)
     chosen = np.r_[cases, rng.choice(np.flatnonzero(~events), len(cases), replace=False)]
-    balanced = shift_prevalence(p[chosen], share, 0.5)
+    balanced = shifted(p[chosen], share, 0.5)
     found = decision_curves(
         table(events[chosen], balanced), prevalence=share, thresholds=[0.05, 0.1, 0.2],
         resamples=100,
