@@ -17,6 +17,7 @@ from baldur.preparation import (
     CategoryEncoder,
     Preparation,
     SiteHarmoniser,
+    Step,
     VariantFilter,
     VoxelMask,
 )
@@ -216,6 +217,30 @@ def test_no_scorer_where_it_could_not_tell_a_view_from_the_covariates(cohort):
     assert card.model is None
     assert card.reason.startswith("No scorer is printed: scorers read sites and covariates under")
     assert "\n" not in card.reason
+
+
+class Doubled(Step):
+    """A step of a user, which model folders and scorers do not know."""
+
+    changes_cells = True
+
+    def _check_options(self):
+        pass
+
+    def _fit(self, X):
+        self.fitted_ = True
+
+    def _transform(self, X):
+        return MultiView({"blood": 2 * X.view("blood").read()}, samples=X.samples)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_scorer_of_a_step_that_scorers_do_not_know(cohort):
+    X, y = cohort
+    model = BaldurClassifier(**DENSE, preparation=having(Doubled())).fit(X.select("blood"), y)
+    card = model.card()
+    assert card.model is None
+    assert "a scorer cannot do what Doubled does" in card.reason
 
 
 def test_the_scorer_of_a_filtered_model_takes_the_columns_of_the_study(cohort, tmp_path):

@@ -532,12 +532,6 @@ class Preparation(BaseEstimator):
         return list(dict.fromkeys([*listed, *names_in(self.regress_out)]))
 
     @property
-    def changes_cells(self) -> list[str]:
-        """Names of the operations, besides scaling, that change cells: steps and `regress_out`."""
-        listed = [type(step).__name__ for step in self.steps_ if step.changes_cells]
-        return listed + (["regress_out"] if self.scaling_.covariates_ is not None else [])
-
-    @property
     def site_report_(self) -> pd.DataFrame | None:
         """What aligning sites changed on the training rows, see `SiteHarmoniser.report_`."""
         reports = [step.report_ for step in self.steps_ if isinstance(step, SiteHarmoniser)]

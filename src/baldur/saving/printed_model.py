@@ -86,7 +86,14 @@ def _check_size(n_factors: int, n_features: int) -> None:
 
 def _harmoniser(preparation: Preparation) -> SiteHarmoniser | None:
     """Return the step that aligns sites, or None; refuse what a scorer cannot apply."""
-    harmonisers = [step for step in preparation.steps_ if isinstance(step, SiteHarmoniser)]
+    changing = [step for step in preparation.steps_ if step.changes_cells]
+    harmonisers = [step for step in changing if isinstance(step, SiteHarmoniser)]
+    if len(changing) > len(harmonisers):
+        other = next(step for step in changing if step not in harmonisers)
+        raise InputError(
+            f"No scorer is printed: a scorer cannot do what {type(other).__name__} does to the "
+            "cells. Predict with the fitted model."
+        )
     if len(harmonisers) > 1:
         raise InputError(
             f"No scorer is printed: a scorer aligns sites once, and the preparation has "
@@ -99,7 +106,8 @@ def _harmoniser(preparation: Preparation) -> SiteHarmoniser | None:
             "its people, and a scorer sees one person at a time. Save the model, and use baldur "
             "predict or baldur.load."
         )
-    if preparation.changes_cells and SAMPLES in preparation.n_features_:
+    reads_samples = harmonisers or preparation.covariates_ is not None
+    if reads_samples and SAMPLES in preparation.n_features_:
         raise InputError(
             f"No scorer is printed: scorers read sites and covariates under the name {SAMPLES!r}, "
             "and a view has this name. Rename the view, or save the model and use baldur predict."
