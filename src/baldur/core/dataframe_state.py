@@ -93,6 +93,7 @@ def _column_state(column: pd.Series) -> dict[str, Any]:
 
 
 def _read_column(state: Any, sizes: Sizes) -> Any:
+    """Return the cells of a stored column as an array that pandas takes."""
     column = read_fields(state, _COLUMN, sizes)
     kind, values, missing = column["type"], column["values"], column["missing"]
     is_text = kind in ("text", "string")
@@ -206,6 +207,7 @@ def Table(
 
 
 def _check_columns(frame: Any, types: Mapping[str, str | None]) -> None:
+    """Refuse a table with other columns, or with other types of cells, than stated."""
     same = list(frame.columns) == list(types)
     need(same, f"expected the columns {list(types)}", "columns")
     for name, wanted in types.items():

@@ -125,6 +125,7 @@ def unescape_frame(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _changed(frame: pd.DataFrame, change: Any) -> pd.DataFrame:
+    """Return a table whose headings and cells of text are changed by a function."""
     import pandas as pd
 
     headings = [change(name) for name in frame.columns]

@@ -238,6 +238,7 @@ def _id_key(match: Any) -> Callable[[Any], str]:
 
 
 def _keys(ids: Any, key: Callable[[Any], str], where: Any) -> pd.Index:
+    """Return the ids as they are compared, or refuse two ids that are the same then."""
     keys = pd.Index([key(sample_id) for sample_id in np.asarray(ids).tolist()], dtype=object)
     if keys.has_duplicates:
         at = np.flatnonzero(keys == keys[keys.duplicated()][0])[:2]
@@ -252,6 +253,7 @@ def _keys(ids: Any, key: Callable[[Any], str], where: Any) -> pd.Index:
 def _labels(
     labels: Any, key: Callable[[Any], str], index: pd.Index
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Return the label of each person of `index`, and whether there is one."""
     if not isinstance(labels, pd.Series):
         raise InputError(
             f"labels must be a pandas Series indexed by sample id, but got {type(labels).__name__}."

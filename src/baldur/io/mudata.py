@@ -186,6 +186,7 @@ def _opened(file: Any, trusted: bool, max_bytes: int) -> Iterator[tuple[Path, An
 
 
 def _modalities(path: Path, h5: Any, wanted: Any) -> dict[str, Any]:
+    """Return the groups of the modalities to read, by name; an AnnData file is one without name."""
     if not has_member(h5, "mod"):
         if wanted is not None:
             raise InputError(f"{path}: an AnnData file has no modalities; leave modalities= out.")

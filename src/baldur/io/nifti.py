@@ -198,6 +198,7 @@ def read_nifti(
 
 
 def _list_images(images: Any) -> list[Any]:
+    """Return the files of a pattern or the given images, after a look at each file."""
     if isinstance(images, (str, os.PathLike)):
         pattern = str(as_path(images))
         images = sorted(glob.glob(pattern, recursive=True))
@@ -404,6 +405,7 @@ def to_nifti(
 
 
 def _info(data: Any, name: str | None) -> pd.DataFrame:
+    """Return the table with the places of the features, from a container or as given."""
     if isinstance(data, MultiView):
         placed = [view for view, table in data.feature_info.items() if "shape" in table.attrs]
         if name is None and len(placed) != 1:
@@ -422,6 +424,7 @@ def _info(data: Any, name: str | None) -> pd.DataFrame:
 def _fill_regions(
     volumes: np.ndarray, rows: np.ndarray, info: pd.DataFrame, grid: Grid, atlas: Any
 ) -> None:
+    """Give every voxel of a region the weight of the region."""
     atlas = info.attrs.get("atlas") if atlas is None else atlas
     if atlas is None:
         raise InputError("The weights belong to regions; give their atlas with atlas=.")

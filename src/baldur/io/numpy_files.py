@@ -89,6 +89,7 @@ def read_npz(
 
 
 def _matrix_name(path: Path, heads: dict[str, _Header], array: str | None) -> str:
+    """Return which array of an archive is the matrix."""
     if array is not None and array not in heads:
         raise InputError(f"{path}: there is no array {array!r}; it holds {some(list(heads))}.")
     if array is not None or "X" in heads:
@@ -143,6 +144,7 @@ def _map(path: Path, head: _Header, offset: int) -> np.memmap:
 def _read_member(
     archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, head: _Header, limits: ReadLimits
 ) -> np.ndarray:
+    """Return a matrix of an archive, mapped where it is large and not compressed."""
     if entry.compress_type == zipfile.ZIP_STORED and head.n_bytes > LAZY_BYTES:
         with path.open("rb") as stream:
             stream.seek(entry.header_offset + _SHORT_HEADER - 4)
@@ -157,6 +159,7 @@ def _read_member(
 def _read_names(
     archive: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo, head: _Header, limits: ReadLimits
 ) -> np.ndarray:
+    """Return names of features or samples of an archive."""
     kind = head.dtype.kind
     if kind not in "iuUS":
         raise InputError(f"{path}: expected names as text, but their dtype is {head.dtype}.")

@@ -202,6 +202,7 @@ def _ids(people: pd.DataFrame, ids: str, path: Path) -> np.ndarray:
 def _wanted(
     path: Path, names: np.ndarray, info: pd.DataFrame, chromosomes: Any, variants: Any
 ) -> np.ndarray:
+    """Return the numbers of the variants that are asked for."""
     kept = np.ones(len(names), dtype=bool)
     if chromosomes is not None:
         listed = [str(name) for name in np.atleast_1d(np.asarray(chromosomes)).tolist()]
@@ -224,6 +225,7 @@ def _wanted(
 def _filter(
     X: MultiView, name: str, min_maf: float, max_missing: float, drop: bool, filter_ids: Any
 ) -> tuple[MultiView, dict[str, int]]:
+    """Return the genotypes after the filters, and how many variants each of them dropped."""
     if min_maf == 0 and max_missing == 1 and not drop:
         return X, {}
     judged = X

@@ -301,6 +301,7 @@ def _names(table: pd.DataFrame, path: Path, max_bytes: int) -> np.ndarray:
 
 
 def _compact(table: pd.DataFrame) -> pd.DataFrame:
+    """Return positions as numbers, and chromosomes and alleles as categories."""
     position = pd.to_numeric(table["position"]).to_numpy()
     if position.dtype.kind not in "iu":
         raise ValueError("positions must be whole numbers")

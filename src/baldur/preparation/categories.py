@@ -117,6 +117,7 @@ class CategoryEncoder(Step):
             )
 
     def _fit(self, X: MultiView) -> None:
+        """Learn the levels of every category, and which of their columns remain."""
         self.levels_, self.reference_, self.features_ = {}, {}, {}
         self._columns, self._info, self._seen = {}, {}, {}
         for name in chosen_views(X, self.views, "CategoryEncoder"):
@@ -162,6 +163,7 @@ class CategoryEncoder(Step):
         }
 
     def _transform(self, X: MultiView) -> MultiView:
+        """Return the columns of fit by their names, NaN where a level is not known."""
         for name in self.features_:
             if name not in X.view_names:
                 raise InputError(

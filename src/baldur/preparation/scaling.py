@@ -154,6 +154,7 @@ class Scaling:
         return self
 
     def _fit_view(self, view: View, design: np.ndarray | None, weight: np.ndarray | None) -> None:
+        """Learn the statistics of a view, what covariates explain of it, and its alleles."""
         name = view.name
         statistics = column_statistics(view, self.max_bytes, scale=self.scale, weight=weight)
         check_missing(view, statistics, self.impute, self.all_missing)
@@ -226,6 +227,7 @@ class Scaling:
         return None if self.covariates_ is None else self.covariates_.design(mv, _REGRESSING)
 
     def _standardised(self, view: View, design: np.ndarray | None) -> Standardised:
+        """Return the cells of a view with the statistics that standardise them."""
         name = view.name
         mean, dead, scores = self.mean_[name], self.constant_[name], self._scores[name]
         factor = np.where(dead, 0.0, 1.0 / self.scale_[name])

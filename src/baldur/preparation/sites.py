@@ -162,6 +162,7 @@ class SiteHarmoniser(Step):
         return [self.by, *names_in(self.keep)]
 
     def _fit(self, X: MultiView) -> None:
+        """Learn the sites with enough rows, and their effects on every view."""
         labels = self._labels(X)
         self.covariates_ = Covariates.fit(X, self.sample_columns[1:], "SiteHarmoniser(keep=...)")
         self.view_names_ = self._views_of(X)
@@ -186,6 +187,7 @@ class SiteHarmoniser(Step):
         self.report_ = pd.DataFrame(rows, columns=COLUMNS)
 
     def _fit_view(self, view: View, member: np.ndarray, kept: np.ndarray) -> tuple[Any, ...]:
+        """Learn the sites' effects on a view, and return its row of the report."""
         learned = [
             learn_block(cells, member, kept, self._clip, self.min_rows)
             for _, cells in self._blocks(view)
@@ -200,6 +202,7 @@ class SiteHarmoniser(Step):
         return summarise(view, moments, after, ~alone)
 
     def _transform(self, X: MultiView) -> MultiView:
+        """Return the views harmonised, held in memory where they are small."""
         labels = self._labels(X)
         kept = self._kept_covariates(X)
         place = self._places(labels)
@@ -296,6 +299,7 @@ class SiteHarmoniser(Step):
         return np.array([order.get(v, len(order)) for v in labels.tolist()], dtype=np.intp)
 
     def _views_of(self, X: MultiView) -> list[str]:
+        """Return the views to harmonise."""
         if self.views is None:
             return [v for v in X.view_names if X.view(v).dtype != np.int8]
         views = chosen_views(X, self.views, "SiteHarmoniser")

@@ -391,6 +391,7 @@ def _performance(about: dict[str, Any]) -> str:
 
 
 def _formula(about: dict[str, Any]) -> str:
+    """Return the sentences about the formula that hold for this model."""
     continuous = about["task"] == "regression"
     steps, covariates = about["steps_before"], about["covariates_regressed_out"]
     sentences = {
@@ -410,6 +411,7 @@ def _formula(about: dict[str, Any]) -> str:
 
 
 def _weight_table(about: dict[str, Any]) -> str:
+    """Return the table of the intercept and the first selected features."""
     outputs = about["outputs"]
     weights = [f"weight ({markdown(o)})" for o in outputs] if len(outputs) > 1 else ["weight"]
     heads = ["view", "feature", *weights, "s.d.", "mean", "lower limit", "upper limit"]

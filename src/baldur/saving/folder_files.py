@@ -83,6 +83,7 @@ def read_folder(folder: Path, max_bytes: int) -> tuple[dict[str, Any], dict[str,
 
 
 def _read_parts(folder: Path, manifest: dict[str, Any], max_bytes: int) -> dict[str, bytes]:
+    """Return the parts of a folder whose checksums are those of its manifest."""
     sums = manifest["checksums"]
     # A missing printed file does no harm; the page may be edited by hand.
     files = dict(zip(("state", "arrays"), manifest["data_files"], strict=True))
@@ -223,6 +224,7 @@ def write_folder(
 
 
 def _write(folder: Path, manifest: dict[str, Any], parts: Mapping[str, bytes]) -> None:
+    """Write the parts beside those of an older model, then replace the manifest."""
     place = 1 - _present_place(folder)
     names = dict(zip(("state", "arrays"), DATA_FILES[place], strict=True))
     described = write_json({**manifest, "data_files": list(DATA_FILES[place])}, indent=1)

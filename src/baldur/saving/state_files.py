@@ -131,6 +131,7 @@ def pack_tree(tree: Any) -> tuple[Any, dict[str, np.ndarray]]:
 
 
 def _pack(value: Any, where: str, depth: int, arrays: dict[str, np.ndarray]) -> Any:
+    """Return a value for JSON, and add its arrays to `arrays`; `where` names it in errors."""
     if isinstance(value, np.ndarray):
         return _pack_array(value, where, arrays)
     if isinstance(value, str):
@@ -157,6 +158,7 @@ def _pack(value: Any, where: str, depth: int, arrays: dict[str, np.ndarray]) -> 
 
 
 def _pack_array(array: np.ndarray, where: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the node that stands for an array, and add its cells to `arrays`."""
     if array.ndim > DIMENSIONS:
         raise InputError(f"{where} cannot be saved: it is an array of {array.ndim} axes.")
     texts = array.ravel().tolist() if array.dtype.kind in "UO" else None
@@ -249,6 +251,7 @@ def unpack_tree(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 
 
 def _unpack(node: Any, depth: int, unused: dict[str, np.ndarray]) -> Any:
+    """Return what a node of JSON stands for, and take its arrays out of `unused`."""
     if type(node) is str and has_control(node):
         raise InputError(f"text with control characters, {node[:40]!a}")
     if type(node) is int and abs(node) >= INTEGER:
@@ -274,6 +277,7 @@ def _is_special(key: str) -> bool:
 
 
 def _unpack_special(node: dict[str, Any], unused: dict[str, np.ndarray]) -> Any:
+    """Return the number, array or texts that an object with a key of ``$`` stands for."""
     keys = list(node)
     if keys == ["$float"] and node["$float"] in ("nan", "inf", "-inf"):
         return float(node["$float"])

@@ -405,6 +405,7 @@ def _view_alone(name: str, matrix: Any) -> View:
 
 
 def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) -> dict[str, Any]:
+    """Return an argument by view, or refuse keys that are not views."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

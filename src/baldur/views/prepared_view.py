@@ -78,6 +78,7 @@ class PreparedView:
         return cells.tiles(width or self.cells.width(self.shape[0]), weights, columns)
 
     def _check(self, array: Any, shape: tuple[int | None, ...], what: str) -> np.ndarray:
+        """Return an argument as float64, or refuse another shape; None stands for any length."""
         array = np.asarray(array, dtype=np.float64)
         wrong = array.ndim != len(shape) or any(
             want is not None and got != want for got, want in zip(array.shape, shape, strict=True)
