@@ -91,7 +91,6 @@ def test_one_posterior_predicts_is_selected_and_is_shown(task):
         assert (sd[:, mask] > 0).all()
     assert result.selected[0][0]
     assert result.signal > 1.645
-    assert result.solver == "feature"
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -197,7 +196,6 @@ def test_wide_views_are_screened_and_nothing_else_changes(constants, task):
         assert result.selected[0][:2].any()
         outside = np.setdiff1d(np.arange(90), index[1])
         assert not result.inclusion[1][outside].any()
-        assert result.solver == "sample"
 
 
 # -- what predicts is what was scored ------------------------------------------------------------

@@ -357,8 +357,8 @@ def test_means_of_shared_precisions_are_at_the_optimum_of_each_output(L, by_gram
 def test_own_precisions_keep_the_means_and_have_own_variances(L):
     q = shared(L)
     q.optimise_sites(max_iter=100, tol=1e-10)
-    own = q.with_own_precision()
-    assert own.with_own_precision() is own
+    own = q.with_separate_precisions()
+    assert own.with_separate_precisions() is own
     sd = np.sqrt(own.solution.var)
     assert (np.abs(own.solution.mean - q.solution.mean) / sd).max() < 0.1
     own.optimise_sites(max_iter=100, tol=1e-10)

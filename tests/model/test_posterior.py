@@ -115,7 +115,7 @@ def test_both_solvers_are_the_literal_posterior(size, intercept_var, dropped, pa
         close(by_feature.weight_var[f, c], np.diag(cov))
         if by_feature.gram is not None:  # columns without variance are left out
             close(by_feature.gram[f, c], (X1[f].T * h[f, c]) @ X1[f])
-        close(by_feature.own_quadratics(h)[f, c], np.diag(X1[f].T @ inverse @ X1[f]))
+        close(by_feature.column_quadratics(h)[f, c], np.diag(X1[f].T @ inverse @ X1[f]))
         close(by_sample.inverse[f, c], inverse)
         real = h[f, c] > 0
         for q in (by_sample, by_feature):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -559,12 +558,6 @@ class BaldurBase(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_predictor")
-
-
-def check_level(level: Any) -> None:
-    """Refuse a level of an interval that is not a probability."""
-    if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
-        raise InputError(f"level must be a probability between 0 and 1, but got {level!r}.")
 
 
 def check_answer(values: Array, what: str, limits: tuple[float, float] | None = None) -> Array:

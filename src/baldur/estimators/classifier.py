@@ -13,14 +13,15 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from baldur.core.parameters import parameter
+from baldur.core.parameters import check, parameter
 from baldur.core.types import Array
-from baldur.estimators.base import BaldurBase, check_answer, check_level
+from baldur.estimators.base import BaldurBase, check_answer
 from baldur.estimators.default_fit import (
     ALWAYS,
     COST,
     ITERATIONS,
     JOBS,
+    LEVEL,
     MARGIN,
     N_FACTORS,
     N_FEATURES,
@@ -165,7 +166,7 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         lower, upper : ndarray of shape (n_samples, n_classes)
             For multi-label targets, of P(label) for each label.
         """
-        check_level(level)
+        check("level", level, LEVEL)
         mean, var = self.predictor.moments(self._open_new(X))
         low, high = probability_interval(mean, var, self._task, level, self._row_noise)
         if self._task == "binary":

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from baldur.core.parameters import NON_NEGATIVE, Constraint, is_number, is_one_of
+from baldur.core.parameters import NON_NEGATIVE, Constraint, check, is_number, is_one_of
 from baldur.core.types import Index, IntArray
 from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
@@ -100,6 +100,10 @@ JOBS = Constraint(
     lambda v: v is None or (isinstance(v, Integral) and v != 0),
     "None or a number of processes (-1 for one per core)",
 )
+LEVEL = Constraint(
+    lambda v: is_number(v, 0.0, 1.0) and 0.0 < v < 1.0, "a probability between 0 and 1"
+)
+"""What the probability inside an interval must be."""
 VERBOSE = Constraint(lambda v: is_number(v, 0), "0, or 1 to print progress")
 
 
@@ -381,8 +385,7 @@ def find_submodel(
 
 def _within_budget(fit: FitResult, budget: Any) -> Submodel:
     """Return the largest submodel that costs at most a budget, or raise an error."""
-    if not NON_NEGATIVE.is_legal(budget):
-        raise InputError(f"submodel: budget must be {NON_NEGATIVE.words}, but got {budget!r}.")
+    check("submodel: budget", budget, NON_NEGATIVE)
     if not fit.cost_path:
         raise InputError(
             f"submodel(budget={budget}): this model was fitted without costs. Fit again with "

@@ -12,14 +12,15 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from baldur.core.parameters import parameter
+from baldur.core.parameters import check, parameter
 from baldur.core.types import Array, Mask
-from baldur.estimators.base import BaldurBase, check_answer, check_level
+from baldur.estimators.base import BaldurBase, check_answer
 from baldur.estimators.default_fit import (
     ALWAYS,
     COST,
     ITERATIONS,
     JOBS,
+    LEVEL,
     MARGIN,
     N_FACTORS,
     N_FEATURES,
@@ -128,7 +129,7 @@ class RegressorBase(RegressorMixin, BaldurBase):
         -------
         lower, upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        check_level(level)
+        check("level", level, LEVEL)
         center, std = self._predictive(X)
         low, high = (self._shaped(center + ndtri(p) * std) for p in tails(level))
         return low, high

@@ -81,7 +81,7 @@ def sites_near(member: Member, step: int, likelihood: Likelihood) -> Sites:
     shape = likelihood.weight.shape
     h, j = np.zeros(shape), np.zeros(shape)
     for point in sorted(member.points, key=lambda point: -abs(point.step - step)):
-        h[point.folds], j[point.folds] = point.q.own_sites()
+        h[point.folds], j[point.folds] = point.q.separate_sites()
     return Sites(h, j)
 
 

@@ -139,7 +139,7 @@ class ColumnDesign:
         X = self.X1[:, :, 1:]
         projected = np.matmul(q.alpha, X)
         if isinstance(q, FeaturePosterior) and q.X1 is self.X1:
-            return projected, q.own_quadratics(h)[..., 1:]
+            return projected, q.column_quadratics(h)[..., 1:]
         return projected, q.quadratics(X, h)
 
     def weights(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:
@@ -209,7 +209,7 @@ class GramDesign:
     count: Array  # (F,); training rows of each fold, without padding
     intercept_var: float = INTERCEPT_VAR
     cross: Array | None = None  # (F, M, p, n)
-    own: Array | None = None  # (F, M, p); squared lengths of held-out rows, or None
+    lengths: Array | None = None  # (F, M, p); squared lengths of held-out rows, or None
 
     uses_features = False
 
@@ -269,11 +269,11 @@ class GramDesign:
         """Return <eta> and Var eta of the held-out rows, each (F, C, p)."""
         assert isinstance(q, SamplePosterior)
         assert self.cross is not None
-        assert self.own is not None
+        assert self.lengths is not None
         F, M, p, n = self.cross.shape
         K = np.matmul(s, self.cross.reshape(F, M, p * n)).reshape(F, -1, p, n)
         K += self.intercept_var
-        return predict_rows(q, K, np.matmul(s, self.own) + self.intercept_var)
+        return predict_rows(q, K, np.matmul(s, self.lengths) + self.intercept_var)
 
 
 Design = ColumnDesign | GramDesign

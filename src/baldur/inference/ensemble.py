@@ -243,7 +243,7 @@ def _summarise(batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Membe
     moments["held_var"] += 1.0
     held_absent = batch.held_absent()
     for j, point in enumerate(points):
-        q, folds = point.q.with_own_precision(), point.folds
+        q, folds = point.q.with_separate_precisions(), point.folds
         moments["mean"][j, folds], moments["var"][j, folds] = q.moments()
         moments["parts"][j, folds] = q.design.parts(q.solution, q.s)
         if p:

@@ -74,7 +74,6 @@ class FitResult:
     credible_sets: list[dict[str, Any]]  # one per selected feature; empty where all are used
     history: list[dict[str, Any]]  # the record of the fit on all rows
     converged: bool
-    solver: str  # "feature" or "sample"
 
     @property
     def predictor(self) -> Predictor:
@@ -144,7 +143,7 @@ def _project_and_select(
     table = _path_table(fit, base, by_views, views, path, sizes, scores)
     stored = StoredPath(fit, path, folds, views)
 
-    submodels = make_submodels(fit, path, sizes, scores, 1 + len(fit.view_counts))
+    submodels = make_submodels(fit, path, sizes, scores)
     on_path = len(submodels)
     place = -1
     if not isinstance(n_features, np.ndarray):
@@ -187,7 +186,6 @@ def _project_and_select(
             for record in member.history
         ],
         converged=all(bool(member.converged.all()) for member in members.values()),
-        solver="feature" if fit.data.grams is None else "sample",
     )
 
 

@@ -205,7 +205,7 @@ def fit_spike_slab(
     whole = WeightPosterior.start(design, likelihood, s, absent)
     if start is not None:
         near = start.points[0].q
-        whole.sites = near.sites if joint is None else near.own_sites()
+        whole.sites = near.sites if joint is None else near.separate_sites()
     final = deepcopy(learned)
     q, folds = whole, np.arange(F)
     converged = np.zeros(F, dtype=bool)

@@ -198,7 +198,7 @@ def largest_within(counts: Sequence[int], n_features: int) -> int:
 
 
 def make_submodels(
-    fit: FitContext, path: SubmodelPath, sizes: PathSizes, scores: Sequence[Score], first_row: int
+    fit: FitContext, path: SubmodelPath, sizes: PathSizes, scores: Sequence[Score]
 ) -> list[Submodel]:
     """Return the base rate and the submodel of every size, from small to large."""
     paid = path.cost(0)
@@ -212,7 +212,8 @@ def make_submodels(
     for place, (columns, count) in enumerate(zip(sizes.columns, sizes.n_features, strict=True)):
         predictor, index = submodel_predictor(fit, path, columns, scores[place])
         cost = 0.0 if paid is None else float(paid[columns - 1])
-        submodels.append(Submodel(count, predictor, index, first_row + place, cost))
+        row = 1 + len(fit.view_counts) + place  # after the base rate and the numbers of views
+        submodels.append(Submodel(count, predictor, index, row, cost))
     return submodels
 
 

@@ -140,13 +140,13 @@ class WeightPosterior:
         self.sites = Sites(h, j)
         self.solution = solution.with_linear(h, j, mean)
 
-    def own_sites(self) -> Sites:
+    def separate_sites(self) -> Sites:
         """Return the sites with separate precisions for each output."""
         if not self.likelihood.shared:
             return self.sites
         return replace(self.likelihood, shared=False).evaluate(*self.moments(), None)[1]
 
-    def with_own_precision(self) -> WeightPosterior:
+    def with_separate_precisions(self) -> WeightPosterior:
         """Return q(w) with each output's own site precisions and covariance; itself if it has them.
 
         At the optimum of the means these stay where they are.
@@ -154,7 +154,7 @@ class WeightPosterior:
         if not self.likelihood.shared:
             return self
         outputs = replace(self.likelihood, shared=False)
-        sites = self.own_sites()
+        sites = self.separate_sites()
         s = np.broadcast_to(self.s, (len(self.s), outputs.n_outputs, self.s.shape[2]))
         separate = replace(self, likelihood=outputs, sites=sites, s=s, solution=None)
         separate.refresh()

@@ -100,7 +100,7 @@ class FeaturePosterior:
         """Variances of the weights, (F, C, 1 + L)."""
         return np.einsum("...de,...de->...e", self.half, self.half)
 
-    def own_quadratics(self, h: Array) -> Array:
+    def column_quadratics(self, h: Array) -> Array:
         """Return x_d^T C^-1 x_d = G_dd - (G Sigma G)_dd of its own columns, (F, C, 1 + L)."""
         if self.gram is None:
             return self.quadratics(self.X1, h)
