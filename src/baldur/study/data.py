@@ -20,10 +20,8 @@ from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.samples import (
     check_column,
     check_orientation,
-    check_outcomes,
     check_overlap,
-    find_label,
-    read_outcomes,
+    read_outcome,
     read_samples,
 )
 from baldur.views import MultiView
@@ -157,7 +155,7 @@ def read_study(config: StudyConfig) -> StudyData:
     if not known.any():
         what = f"no sample has all of {config.outcome.text}"
         raise config.problem("outcome.columns", what, "leave a column out")
-    check_outcomes(config, table[known])
+    read_outcome(config, table[known])  # refused before the views are read
     parts = read_views(config, table.index)
     for part, name in zip(parts, config.views, strict=True):
         check_overlap(config, name, part, table.index)
@@ -178,7 +176,7 @@ def read_study(config: StudyConfig) -> StudyData:
             f"{len(report.near_misses)} pairs of ids differ in writing only, for example "
             f"{pair['id']!r} and {pair['other_id']!r}; make them equal if they are the same sample"
         )
-    check_outcomes(config, table)
+    y, positive = read_outcome(config, table)
     coding = None
     if config.covariates.include:
         included = table[config.covariates.include]
@@ -188,10 +186,9 @@ def read_study(config: StudyConfig) -> StudyData:
     preparation = _preparation(config, data, _steps(config, parts))
     if preparation is not None and preparation.sample_columns:
         data = data.with_samples(_samples(config, table, preparation))
-    y, positive = _outcome(config, table, data.sample_ids)
     return StudyData(
         data,
-        y,
+        y.set_axis(data.sample_ids) if isinstance(y, pd.DataFrame) else y,
         positive,
         groups=_fold_column(config, "group", table),
         sites=_fold_column(config, "site", table),
@@ -324,18 +321,6 @@ def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
             # A file with several views has one step for all of them.
             steps.append(step.set_params(views=list(part.view_names)))
     return steps
-
-
-def _outcome(
-    config: StudyConfig, table: pd.DataFrame, sample_ids: np.ndarray
-) -> tuple[np.ndarray | pd.DataFrame, str | None]:
-    """Return the labels of the samples, and the positive class where the study names one."""
-    if config.outcome.columns:
-        return read_outcomes(config, table).set_axis(sample_ids), None
-    if not config.classification:
-        return pd.to_numeric(table[config.outcome.column]).to_numpy(), None
-    y, positive = table[config.outcome.column].to_numpy(dtype=str), config.outcome.positive
-    return y, None if positive is None else find_label(positive, np.unique(y).tolist())
 
 
 def _fold_column(config: StudyConfig, key: str, table: pd.DataFrame) -> np.ndarray | None:

@@ -74,11 +74,16 @@ def check_column(config: StudyConfig, key: str, column: str, table: pd.DataFrame
         )
 
 
-def check_outcomes(config: StudyConfig, table: pd.DataFrame) -> None:
-    """Refuse outcomes that are not numbers, or whose classes cannot be distinguished."""
+def read_outcome(
+    config: StudyConfig, table: pd.DataFrame
+) -> tuple[np.ndarray | pd.DataFrame, str | None]:
+    """Return the outcome of a study, and its positive class where one is named.
+
+    Labels are text; several outcomes are 0 and 1, a column for each. Refused are outcomes that are
+    not numbers, or whose classes cannot be distinguished.
+    """
     if config.outcome.columns:
-        read_outcomes(config, table)
-        return
+        return _read_several(config, table), None
     cells = table[config.outcome.column]
     if not config.classification:
         numbers = pd.to_numeric(cells, errors="coerce")
@@ -88,7 +93,7 @@ def check_outcomes(config: StudyConfig, table: pd.DataFrame) -> None:
                 f"{cells.name!r} has {cells[numbers.isna()].iloc[0]!r} for a number",
                 'correct it, or use task = "classification"',
             )
-        return
+        return pd.to_numeric(cells).to_numpy(), None
     classes = sorted(cells.unique())
     if len(classes) < 2:
         raise config.problem(
@@ -109,17 +114,21 @@ def check_outcomes(config: StudyConfig, table: pd.DataFrame) -> None:
             "outcome.task", f"{cells.name!r} has {len(classes)} different values, not classes",
             'use task = "regression" or name another column',
         )  # fmt: skip
-    positive = config.outcome.positive
-    if positive is not None and find_label(positive, classes) is None:
+    labels, positive = cells.to_numpy(dtype=str), config.outcome.positive
+    if positive is None:
+        return labels, None
+    label = find_label(positive, classes)
+    if label is None:
         raise config.problem(
             "outcome.positive", f"{cells.name!r} has no class {positive!r}",
             f"it has {', '.join(classes[:10])}",
         )  # fmt: skip
-    if positive is not None and len(classes) > 2:
+    if len(classes) > 2:
         raise config.problem(
             "outcome.positive", f"{cells.name!r} has {len(classes)} classes, not two",
             "leave positive out",
         )  # fmt: skip
+    return labels, label
 
 
 def find_label(given: Any, classes: list[str]) -> str | None:
@@ -178,8 +187,8 @@ def check_orientation(config: StudyConfig, name: str, section: Any, ids: pd.Inde
         )
 
 
-def read_outcomes(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
-    """Return the outcomes of a study as 0 and 1, a column for each."""
+def _read_several(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
+    """Return several outcomes of a study as 0 and 1, a column for each."""
     cells = table[config.outcome.columns]
     positive = config.outcome.positive
     with config.errors_at("outcome.columns"):  # the message says what to do
