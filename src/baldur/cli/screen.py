@@ -159,34 +159,28 @@ class Screen:
     def _paired(self, results: Results) -> None:
         """Print how the best model compares with the others."""
         from baldur.evaluation import METRICS
+        from baldur.report.answer import pairs_with
 
-        metric = results.record["select_by"]
-        table, differences = results.table("table"), results.table("differences")
+        metric, scores = results.record["select_by"], results.ranked.dropna()
+        if self.quiet or not len(scores):
+            return
+        best = str(scores.index[0])
+        pairs = pairs_with(results.table("differences"), metric, best)
+        pairs = pairs[pairs["model"].isin(results.ranked.index)]
+        if not len(pairs):
+            return
+        tests = pairs_with(results.table("comparisons"), metric, best).set_index("model")
         what = ("Mean " if results.outcomes else "") + METRICS[metric].heading
-        pooled = f"{metric}_pooled"
-        if self.quiet or "metric" not in differences or pooled not in table:
-            return
-        whole = results.with_all_views or results.finished
-        scores = table[table["model"].isin(whole)].set_index("model")[pooled].dropna()
-        pairs = differences[differences["metric"] == metric]
-        pairs = pairs[pairs["model_a"].isin(whole) & pairs["model_b"].isin(whole)]
-        if not len(scores) or not len(pairs):
-            return
-        best = scores.idxmax() if METRICS[metric].greater_is_better else scores.idxmin()
-        tests = results.table("comparisons")[["model_a", "model_b", "p_holm"]]
-        pairs = pairs.merge(tests, how="left", on=["model_a", "model_b"])
         self.say(
             f"{what} of {best} minus that of the others, on the same people, with "
             "95 % intervals (p of the corrected t-test over folds, Holm):"
         )
         for row in pairs.to_dict("records"):
-            if row["model_a"] == best:
-                other, ends = row["model_b"], (row["difference"], row["low"], row["high"])
-            elif row["model_b"] == best:
-                other, ends = row["model_a"], (-row["difference"], -row["high"], -row["low"])
-            else:
-                continue
-            self.say(f"  {other}: {_interval(*ends, digits=3, sign=True)}{_p(row['p_holm'])}")
+            ends = row["difference"], row["low"], row["high"]
+            if row["sign"] < 0:
+                ends = -row["difference"], -row["high"], -row["low"]
+            p = tests["p_holm"].get(row["model"], float("nan"))
+            self.say(f"  {row['model']}: {_interval(*ends, digits=3, sign=True)}{_p(p)}")
         for row in results.table("permutation").to_dict("records"):
             self.say(f"  {row['model']}: permutation{_p(row['p']).removeprefix(',')}")
 

@@ -16,7 +16,7 @@ import pandas as pd
 import baldur
 from baldur.core.threads import one_thread
 from baldur.evaluation.clinical.held_out import Resampled, classes_of
-from baldur.evaluation.metrics import AVERAGE
+from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.result_files import OUTCOMES, SCHEMA, TABLES
 from baldur.evaluation.results_reader import read_grids, read_result_table, read_results
 from baldur.exceptions import InputError
@@ -194,6 +194,19 @@ class Results:
         """Those of the finished models that get all views."""
         some = self.record.get("view_sets", {})
         return [m for m in self.finished if m not in some]
+
+    @property
+    def ranked(self) -> pd.Series:
+        """The metric that settings were selected by, of each model with all views, best first.
+
+        Where no model gets all views, of every finished model; empty without the metric.
+        """
+        metric, table = str(self.record.get("select_by", "")), self.table("table")
+        if f"{metric}_pooled" not in table:
+            return pd.Series(dtype=float)
+        values = table.drop_duplicates("model").set_index("model")[f"{metric}_pooled"]
+        values = values.reindex(self.with_all_views or self.finished).astype(float)
+        return values.sort_values(ascending=not METRICS[metric].greater_is_better, kind="stable")
 
 
 def outcome_folders(outcomes: Sequence[str]) -> dict[str, str]:

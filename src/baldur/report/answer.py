@@ -289,11 +289,11 @@ def differences_of(run: Results, main: str, others: Collection[str]) -> pd.DataF
     # The metric that settings were chosen by need not be among those that were asked for.
     wanted = [run.record.get("select_by", ""), *run.record.get("metrics", [])]
     metric = next((m for m in wanted if m in known), "")
-    rows = _pairs_with(table, metric, main)
+    rows = pairs_with(table, metric, main)
     rows = rows[rows["model"].isin([*others])]
     if not len(rows):
         return pd.DataFrame(columns=["model", "metric", *ENDS, "p"])
-    tests = _pairs_with(run.table("comparisons"), metric, main)
+    tests = pairs_with(run.table("comparisons"), metric, main)
     p_values = dict(zip(tests["model"], tests["p_holm"], strict=True)) if len(tests) else {}
     sign = rows["sign"] * (1.0 if METRICS[metric].greater_is_better else -1.0)
     ends = rows[["low", "high"]].astype(float).mul(sign, axis=0)
@@ -309,7 +309,7 @@ def differences_of(run: Results, main: str, others: Collection[str]) -> pd.DataF
     )
 
 
-def _pairs_with(table: pd.DataFrame, metric: str, main: str) -> pd.DataFrame:
+def pairs_with(table: pd.DataFrame, metric: str, main: str) -> pd.DataFrame:
     """Return the rows of a metric that compare a model, with the other one and the sign."""
     if "metric" not in table:
         return pd.DataFrame(columns=["model", "sign"])

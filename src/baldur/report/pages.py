@@ -82,17 +82,7 @@ def main_model(run: Results) -> str | None:
     """Return the model that the page is about: BALDUR, or else the best by the chosen metric."""
     there = run.with_all_views or run.finished
     own = [m for m in there if m.startswith("BALDUR")]
-    if own:
-        return own[0]
-    metric = run.record.get("select_by", "")
-    table = run.table("table")
-    if not there or f"{metric}_pooled" not in table:
-        return there[0] if there else None
-    values = table.drop_duplicates("model").set_index("model")[f"{metric}_pooled"]
-    values = values.reindex(there).astype(float)
-    if values.isna().all():
-        return there[0]
-    return str(values.idxmax() if METRICS[metric].greater_is_better else values.idxmin())
+    return next(iter([*own, *run.ranked.index, *there]), None)
 
 
 def answer_of_run(

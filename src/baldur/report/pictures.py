@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from baldur import plots
-from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.participants import HAS
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError, MissingExtraError
@@ -169,15 +168,9 @@ def _shown_models(run: Results, main: str) -> list[str]:
     """
     if len(run.classes) > 2:
         return [main]
-    metric = str(run.record.get("select_by", ""))
-    table = run.table("table")
-    others = [m for m in run.with_all_views if m != main]
-    if f"{metric}_pooled" in table and metric in METRICS:
-        values = table.set_index("model")[f"{metric}_pooled"].astype(float)
-        sign = -1.0 if METRICS[metric].greater_is_better else 1.0
-        others = [m for m in others if np.isfinite(values.get(m, np.nan))]
-        others.sort(key=lambda m: sign * float(values[m]))
-    return [main, *others[: CURVES - 1]]
+    ranked, there = run.ranked, run.with_all_views
+    best = ranked.index[np.isfinite(ranked)] if len(ranked) else there
+    return [main, *[m for m in best if m in there and m != main][: CURVES - 1]]
 
 
 def _left_out(run: Results, drawn: list[str]) -> str:
