@@ -142,11 +142,6 @@ class Calculator:
     card: dict[str, Any] | None = None
     script: str = ""  # The scorer
 
-    @property
-    def ready(self) -> bool:
-        """Whether the page has a calculator."""
-        return self.card is not None
-
 
 def calculator_of(model: FittedModel | None) -> Calculator:
     """Return the calculator of a fitted model."""

@@ -55,11 +55,6 @@ def methods_of_run(run: Results, main: str | None, about: str = "run") -> str:
     )
 
 
-def methods_of_model(model: FittedModel) -> str:
-    """Return a methods paragraph about one fitted model."""
-    return _sentences(**_facts_of_model(model), about="model")
-
-
 def _sentences(**facts: Any) -> str:
     lines = template("methods.txt.j2").render(facts).splitlines()
     return " ".join(line for line in lines if line)
@@ -192,8 +187,8 @@ def settings_of_run(run: Results) -> list[tuple[str, str]]:
     return settings
 
 
-def about_run(run: Results) -> dict[str, Any]:
-    """Return classes, settings, versions, commands and notes of a comparison, for its page."""
+def about_run(run: Results, main: str | None) -> dict[str, Any]:
+    """Return classes, methods, settings, versions, commands and notes of a comparison's page."""
     record = run.record
     notes = [
         f"{short(model)}: {short(text, 400)}"
@@ -202,10 +197,27 @@ def about_run(run: Results) -> dict[str, Any]:
     ]
     return {
         "classes": run.classes,
+        "methods": methods_of_run(run, main),
         "settings": settings_of_run(run),
         "versions": {str(k): str(v) for k, v in (record.get("versions") or versions()).items()},
         "repeat": repeat_of_run(run),
         "notes": [*notes, *(short(text, 400) for text in record.get("notes_on_data", []))],
+    }
+
+
+def about_model(model: FittedModel) -> dict[str, Any]:
+    """Return classes, methods, settings, versions and commands of a fitted model's page."""
+    inner = model.inner if model.inner is not None else model.estimator
+    settings = {k: plain(v) for k, v in (model.details.get("setting") or {}).items()}
+    if hasattr(inner, "get_params"):
+        parameters = sorted(inner.get_params(deep=False).items())
+        settings |= {k: short(plain(v), 200) for k, v in parameters}
+    return {
+        "classes": model.classes,
+        "methods": _sentences(**_facts_of_model(model), about="model"),
+        "settings": list(settings.items()),
+        "versions": versions(),
+        "repeat": repeat_of_model(model),
     }
 
 

@@ -124,7 +124,7 @@ def render(page: Page) -> str:
         picture.svg = safe(picture.svg)  # drawn by this package, which escapes names
         figures.setdefault(picture.section, []).append(picture)
     scripts = [asset("page.js")]
-    if page.calculator is not None and page.calculator.ready:
+    if page.calculator is not None and page.calculator.card is not None:
         scripts += [page.calculator.script, asset("calculator.js")]
     one_model = page.calculator is not None
     there = {

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from baldur import plots
 from baldur.estimators.summary import against_base_rate
-from baldur.evaluation.metrics import AVERAGE, METRICS
+from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.result_files import REPORT
-from baldur.evaluation.results import Results, versions
+from baldur.evaluation.results import Results
 from baldur.evaluation.results_reader import AGAIN
 from baldur.exceptions import InputError
 from baldur.report import added_value, features, few_features, methods, tables
@@ -36,19 +34,10 @@ from baldur.report.answer import (
 from baldur.report.checks import Check, checks_of, codes_of, doubts_of, judge_model, judge_run
 from baldur.report.fitted import FittedModel, calculator_of
 from baldur.report.formatting import (
-    Column,
-    Table,
     distinct,
-    ends_of,
-    estimate,
     listed,
-    make_table,
     named,
-    percent,
-    plain,
     short,
-    spread,
-    whole,
 )
 from baldur.report.page import OutcomeSection, Page
 from baldur.report.people import check_people, people_of_model, people_of_run
@@ -138,7 +127,7 @@ def _run_page(run: Results, model: FittedModel | None, people: str, title: str |
         checks = checks_of(judged, of_model, {"B18": _other_data(run, fitted)})
         made = sorted({*made, *codes_of(of_model)[0], "B18"})
     return Page(
-        **methods.about_run(run),
+        **methods.about_run(run, main),
         **people_of_run(run, main, people),
         title=title or str(run.record.get("title") or "") or "Comparison of models",
         main=main or "",
@@ -157,7 +146,6 @@ def _run_page(run: Results, model: FittedModel | None, people: str, title: str |
             *([] if fitted is None else [few_features.cost_table(fitted)]),
         ),
         views=features.view_cards(run, main, fitted),
-        methods=methods.methods_of_run(run, main),
         tripod=methods.tripod_items(run, main, fitted),
         factors="" if fitted is None else features.factors_of(fitted),
         added=added_value.added_value_section(run),
@@ -190,7 +178,6 @@ def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
     if model.X is not None:
         text = f"{counted(len(model.X), 'person', 'people')} were passed with the model."
         judged["B12"] = [text]
-    inner = model.inner if model.inner is not None else model.estimator
     total = sum(model.n_features.values())
     selected = ""
     if model.inner is not None:
@@ -198,52 +185,26 @@ def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
         selected = f", {n:,} selected"
     name, views = short(model.name), counted(len(model.n_features), "data view")
     return Page(
+        **methods.about_model(model),
         **people_of_model(model, people),
         title=title or str(model.details.get("title") or "") or f"{name}, fitted",
         lead=f"{name} on {views} with {counted(total, 'feature')}{selected}.",
         main=model.name,
-        classes=model.classes,
         answer=answer_of_model(model),
         checks=checks_of(judged),
         made=made,
         not_made=not_made,
         tables=named(
-            features.feature_table(None, None, model), _counts(model),
+            features.feature_table(None, None, model), tables.label_table(model),
             few_features.few_table_of_model(model), few_features.cost_table(model),
         ),
         views=features.view_cards(None, None, model),
-        methods=methods.methods_of_model(model),
         tripod=methods.tripod_items(None, None, model),
-        settings=_settings_of_model(model, inner),
-        versions=versions(),
-        repeat=methods.repeat_of_model(model),
         factors=features.factors_of(model),
         plans=plans_of(None, None, model),
         calculator=calculator_of(model),
         has_model=model.inner is not None,
     )  # fmt: skip
-
-
-def _settings_of_model(model: FittedModel, inner: Any) -> list[tuple[str, str]]:
-    settings = {k: plain(v) for k, v in (model.details.get("setting") or {}).items()}
-    if hasattr(inner, "get_params"):
-        parameters = sorted(inner.get_params(deep=False).items())
-        settings |= {k: short(plain(v), 200) for k, v in parameters}
-    return list(settings.items())
-
-
-def _counts(model: FittedModel) -> Table:
-    columns = [Column("Outcome", "outcome"), Column("People", "people", whole)]
-    caption = "People passed with the model, by outcome"
-    counts: list[int] = []
-    if model.y is not None and model.classes and np.ndim(model.y) == 2:
-        # Of a label matrix each column is an outcome, and people may have several.
-        caption = "People passed with the model who have each outcome"
-        counts = np.asarray(model.y).sum(axis=0).tolist()
-    elif model.y is not None:
-        counts = [sum(str(label) == name for label in model.y) for name in model.classes]
-    rows = [{"outcome": c, "people": n} for c, n in zip(model.classes, counts, strict=False)]
-    return make_table("participants", caption, rows, columns)
 
 
 _MOST_DRAWN = 12
@@ -282,17 +243,16 @@ def outcomes_page(
         if number <= _MOST_DRAWN:
             plans += _plans_of_outcome(one, section)
     return Page(
-        **methods.about_run(run),
+        **methods.about_run(run, main),
         title=title or str(run.record.get("title") or "") or f"Comparison of models for {n}",
         lead=methods.lead_of_run(run, n),
         main=main or "",
         answer=_answer(run, main, outcomes),
         checks=checks,
         tables=named(
-            _outcome_counts(run), tables.model_table(run), tables.difference_table(run, main),
-            _by_outcome(run),
+            tables.outcome_counts(run), tables.model_table(run), tables.difference_table(run, main),
+            tables.outcome_table(run, _metric(run)),
         ),
-        methods=methods.methods_of_run(run, main),
         factors="" if model is None else features.factors_of(model),
         outcomes=outcomes,
         plans=plans,
@@ -355,38 +315,3 @@ def _answer(run: Results, main: str | None, outcomes: list[OutcomeSection]) -> l
     if main is not None and len(others):
         made.append(comparison_sentence(others.assign(metric="mean " + others["metric"]), main))
     return made
-
-
-def _outcome_counts(run: Results) -> Table:
-    columns = [
-        Column("Outcome", "outcome"),
-        Column("Yes", "yes", whole),
-        Column("No", "no", whole),
-        Column("Share", "share", percent),
-    ]
-    rows = []
-    for name, one in run.outcomes.items():
-        labels = one.people.get("label", pd.Series(dtype=str)).astype(str)
-        yes, total = int((labels == one.classes[-1]).sum()), len(labels)
-        if "label" in one.people:
-            share = yes / total if total else None
-            rows.append({"outcome": name, "yes": yes, "no": total - yes, "share": share})
-    return make_table("participants", "People with each outcome", rows, columns)
-
-
-def _by_outcome(run: Results) -> Table:
-    """Return one metric of every model for the mean and for every outcome."""
-    frame, metric = _intervals(run), _metric(run)
-    outcomes = frame["outcome"].astype(str)
-    frame = frame.assign(outcome=outcomes.where(outcomes != AVERAGE, "Mean over outcomes"))
-    models = [m for m in run.record.get("models", []) if m in set(frame["model"])]
-    rows = spread(frame[frame["metric"].astype(str) == metric], ["outcome"], "model")
-    columns = [Column("Outcome", "outcome")]
-    columns += [Column(short(m), ends_of(m), estimate) for m in models]
-    heading = METRICS[metric].heading
-    note = (
-        f"{heading} on pooled held-out predictions. The interval of the mean comes from resamples "
-        "of people with all their outcomes."
-    )
-    caption = f"{heading} of every outcome, with 95 % intervals"
-    return make_table("outcomes", caption, rows, columns, note)

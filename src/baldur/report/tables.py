@@ -1,4 +1,4 @@
-"""The tables of a comparison: models, differences, thresholds, subgroups and participants.
+"""Tables of models, differences, thresholds, subgroups, participants and outcomes.
 
 A table is a list of columns (heading, column of the results, format); `make_table` applies it.
 """
@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 
 from baldur.evaluation.clinical.decision import SAME_PEOPLE
-from baldur.evaluation.metrics import METRICS
+from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.participants import EVERYBODY, HAS
 from baldur.evaluation.results import Results
 from baldur.report.answer import comparison_legend, other_models
+from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     ENDS,
     Cell,
@@ -312,3 +313,54 @@ def presence_table(run: Results) -> Table:
     rest = len(patterns) - MOST_PATTERNS
     note = f"{rest:,} rarer patterns are not shown; presence.csv has them." if rest > 0 else ""
     return make_table("presence", caption, rows, columns, note)
+
+
+def label_table(model: FittedModel) -> Table:
+    """Return how many of the people passed with a model have each outcome."""
+    columns = [Column("Outcome", "outcome"), Column("People", "people", whole)]
+    caption = "People passed with the model, by outcome"
+    counts: list[int] = []
+    if model.y is not None and model.classes and np.ndim(model.y) == 2:
+        # Of a label matrix each column is an outcome, and people may have several.
+        caption = "People passed with the model who have each outcome"
+        counts = np.asarray(model.y).sum(axis=0).tolist()
+    elif model.y is not None:
+        counts = [sum(str(label) == name for label in model.y) for name in model.classes]
+    rows = [{"outcome": c, "people": n} for c, n in zip(model.classes, counts, strict=False)]
+    return make_table("participants", caption, rows, columns)
+
+
+def outcome_counts(run: Results) -> Table:
+    """Return how many people have each of several outcomes."""
+    columns = [
+        Column("Outcome", "outcome"),
+        Column("Yes", "yes", whole),
+        Column("No", "no", whole),
+        Column("Share", "share", percent),
+    ]
+    rows = []
+    for name, one in run.outcomes.items():
+        labels = one.people.get("label", pd.Series(dtype=str)).astype(str)
+        yes, total = int((labels == one.classes[-1]).sum()), len(labels)
+        if "label" in one.people:
+            share = yes / total if total else None
+            rows.append({"outcome": name, "yes": yes, "no": total - yes, "share": share})
+    return make_table("participants", "People with each outcome", rows, columns)
+
+
+def outcome_table(run: Results, metric: str) -> Table:
+    """Return one metric of every model for the mean and for every outcome."""
+    frame = run.table("intervals", every_outcome=True)
+    outcomes = frame["outcome"].astype(str)
+    frame = frame.assign(outcome=outcomes.where(outcomes != AVERAGE, "Mean over outcomes"))
+    models = [m for m in run.record.get("models", []) if m in set(frame["model"])]
+    rows = spread(frame[frame["metric"].astype(str) == metric], ["outcome"], "model")
+    columns = [Column("Outcome", "outcome")]
+    columns += [Column(short(m), ends_of(m), estimate) for m in models]
+    heading = METRICS[metric].heading
+    note = (
+        f"{heading} on pooled held-out predictions. The interval of the mean comes from resamples "
+        "of people with all their outcomes."
+    )
+    caption = f"{heading} of every outcome, with 95 % intervals"
+    return make_table("outcomes", caption, rows, columns, note)
