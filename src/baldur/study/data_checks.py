@@ -1,4 +1,4 @@
-"""Finding: one suspicious property of the data, as one line of text."""
+"""What looks wrong in the data of a study: values, ids, equal rows, copies of the outcome, sites."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ from baldur.study.results_folder import (
     add_to_log,
     claim_folder,
     results_folder,
-    study_text,
     write_results,
 )
+from baldur.study.toml_file import study_text
 
 
 def evaluate_study(

@@ -10,8 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tomli_w
-
 from baldur.core.atomic_io import PART, make_folder, replace_files, write_atomically, writing
 from baldur.core.escape import csv_text, has_control, one_line
 from baldur.core.paths import find_special, is_below, open_to_append, resolve
@@ -184,15 +182,6 @@ def _index(results: Results, names: set[str]) -> str:
     rest = [line for name, line in lines.items() if name not in _FIRST]
     heading = one_line(title) or "Results of a study"
     return "\n".join([heading, "", "Open first:", *first, "", "Then:", *rest]) + "\n"
-
-
-def study_text(config: StudyConfig) -> str:
-    """Return the study file as it was run."""
-    where = config.folder.resolve()
-    head = one_line(
-        f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
-    )
-    return f"{head}\n{tomli_w.dumps(config.as_toml())}"
 
 
 def remove_outcomes(folder: Path, keep: Sequence[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Study files as TOML: read within limits, whoever wrote the file.
+"""Study files as TOML: read within limits, whoever wrote the file, and written with defaults.
 
 The parser of the standard library has no limits of its own: its time grows with the square of the
 parts of a key, and numbers may have any length. Both are looked for before it starts.
@@ -14,9 +14,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import tomli_w
 from pydantic import ValidationError
 
-from baldur.core.escape import has_control
+from baldur.core.escape import has_control, one_line
 from baldur.core.schema import nearest, problem_of
 from baldur.exceptions import StudyError
 from baldur.study.config import ADVICE, StudyConfig, problem, study_schema
@@ -198,3 +199,12 @@ def load_study(
     except ValidationError as error:
         raise problem(file.name, *problem_of(error, study_schema(), given)) from None
     return config.at(file, tuple(Path(root) for root in roots))
+
+
+def study_text(config: StudyConfig) -> str:
+    """Return the text of a study file with all defaults, as it was run."""
+    where = config.folder.resolve()
+    head = one_line(
+        f"# As resolved. To run it from here: baldur evaluate study.toml --data {where}"
+    )
+    return f"{head}\n{tomli_w.dumps(config.as_toml())}"
