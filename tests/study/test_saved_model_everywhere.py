@@ -25,7 +25,7 @@ from baldur.exceptions import InputError
 from baldur.saving import load
 from baldur.saving.printed_model import r_code
 from baldur.study import fit_study, load_study
-from baldur.study.new_samples import read_new_samples
+from baldur.study.predict import read_new_samples
 
 N_TRAINING, N_NEW = 60, 40
 SITES = ["oslo", "rome", "lima"]

@@ -406,13 +406,13 @@ def predict(
     from baldur.evaluation.validation import drift_notes
     from baldur.saving import load
     from baldur.study import load_study
-    from baldur.study.fit import (
+    from baldur.study.predict import (
         contributions_of,
         predictions_of,
+        read_new_samples,
         shift_from_training,
         shift_in_notes,
     )
-    from baldur.study.new_samples import read_new_samples
     from baldur.views.validate import counted
 
     _check_missing(missing)

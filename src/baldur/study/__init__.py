@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from baldur.study.config import StudyConfig
     from baldur.study.evaluate import evaluate_study
     from baldur.study.examples import simulate_study
-    from baldur.study.fit import fit_study, predict_study
+    from baldur.study.fit import fit_study
+    from baldur.study.predict import predict_study
     from baldur.study.toml_file import load_study
     from baldur.study.validate import validate_study
 
@@ -31,7 +32,8 @@ __getattr__, __dir__ = lazy_names(
         "config": "StudyConfig",
         "evaluate": "evaluate_study",
         "examples": "simulate_study",
-        "fit": "fit_study predict_study",
+        "fit": "fit_study",
+        "predict": "predict_study",
         "toml_file": "load_study",
         "validate": "validate_study",
     },

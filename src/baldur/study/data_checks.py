@@ -1,4 +1,4 @@
-"""What looks wrong in the data of a study: values, ids, equal rows, copies of the outcome, sites."""
+"""What looks wrong in a study's data: values, ids, equal rows, copies of the outcome, sites."""
 
 from __future__ import annotations
 

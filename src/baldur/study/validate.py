@@ -33,8 +33,12 @@ from baldur.exceptions import InputError
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig
 from baldur.study.data import has_outcome, subgroup_columns
-from baldur.study.fit import predictions_of, shift_from_training, shift_in_notes
-from baldur.study.new_samples import read_new_samples
+from baldur.study.predict import (
+    predictions_of,
+    read_new_samples,
+    shift_from_training,
+    shift_in_notes,
+)
 from baldur.study.results_folder import add_to_log, claim_folder, results_folder
 from baldur.study.samples import check_column, find_label
 from baldur.views import MultiView
