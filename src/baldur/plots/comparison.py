@@ -23,7 +23,8 @@ from baldur.evaluation.view_additions import (
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of
 from baldur.plots.style import Style, points, row_height
-from baldur.plots.text import count, label, metric_axis, metric_name, number, plain, with_interval
+from baldur.plots.text import label, metric_axis, metric_name, number, plain, with_interval
+from baldur.views.validate import counted
 
 # Metrics that are shown unless others are asked for.
 DEFAULT = ("auc", "balanced_accuracy", "brier", "r2", "mae")
@@ -116,7 +117,7 @@ class ComparisonDisplay(Display):
         more = f", and {len(part) - 5} more" if len(part) > 5 else ""
         failed = f"; {len(self.failures)} failed" if self.failures else ""
         return (
-            f"{metric_name(metric)} of {count(len(part), 'model')} with 95 % intervals: "
+            f"{metric_name(metric)} of {counted(len(part), 'model')} with 95 % intervals: "
             f"{listed}{more}{failed}."
         )
 
@@ -367,8 +368,8 @@ class OutcomesDisplay(Display):
         listed = "; ".join(f"{_outcome_name(r['outcome'])} {with_interval(r)}" for r in rows)
         n = len([o for o in self.outcomes if o != AVERAGE])
         return (
-            f"{metric_name(self.metric)} of {count(len(self.models), 'model')} for "
-            f"{count(n, 'outcome')} with 95 % intervals; {plain(first)}: {listed}."
+            f"{metric_name(self.metric)} of {counted(len(self.models), 'model')} for "
+            f"{counted(n, 'outcome')} with 95 % intervals; {plain(first)}: {listed}."
         )
 
     def _draw(self, style: Style) -> None:

@@ -11,8 +11,9 @@ import pandas as pd
 from baldur.evaluation.selected_features import CORRELATION_COLUMNS, feature_correlations
 from baldur.plots.display import Display, results_of, rows_of_model
 from baldur.plots.style import Style, matplotlib, row_height
-from baldur.plots.text import count, feature_labels, full_name, plain
+from baldur.plots.text import feature_labels, full_name, plain
 from baldur.views.estimator_input import open_views
+from baldur.views.validate import counted
 
 Pair = tuple[str, str]
 
@@ -124,7 +125,8 @@ class CorrelationDisplay(Display):
     def _sentence(self) -> str:
         features, cells = self.features, self.matrix()
         views = dict.fromkeys(view for view, _ in features)
-        text = f"Correlations of {count(len(features), 'feature')} from {count(len(views), 'view')}"
+        n, from_views = counted(len(features), "feature"), counted(len(views), "view")
+        text = f"Correlations of {n} from {from_views}"
         upper = np.abs(np.where(np.triu(np.ones_like(cells), 1) > 0, cells, np.nan))
         if np.isfinite(upper).any():
             i, j = np.unravel_index(int(np.nanargmax(upper)), upper.shape)
@@ -133,7 +135,7 @@ class CorrelationDisplay(Display):
                 f"{plain(full_name(*features[j]))}"
             )
         if self.groups:
-            text += f", with {count(len(self.groups), 'credible set')} of several features"
+            text += f", with {counted(len(self.groups), 'credible set')} of several features"
         return text + "."
 
     def _draw(self, style: Style) -> None:

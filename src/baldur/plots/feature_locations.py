@@ -12,7 +12,8 @@ import pandas as pd
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of, rows_of_model
 from baldur.plots.style import Style, imaging, matplotlib, spaced
-from baldur.plots.text import count, label, listed, number, plain
+from baldur.plots.text import label, listed, number, plain
+from baldur.views.validate import counted
 
 # Dark blue below zero and light orange above, which differ in grey too. Zero is not drawn.
 _COLOURS = ("#00345c", "#0072B2", "#9cc7e3", "#fbe3b5", "#f3b94a", "#E69F00")
@@ -179,7 +180,7 @@ class BrainDisplay(Display):
         for view in self.views:
             part = self.table[self.table["view"] == view]
             what = "region" if self.grids[view].get("kind") == "regions" else "voxel"
-            text = f"{count(len(part), what)} of {plain(view)}"
+            text = f"{counted(len(part), what)} of {plain(view)}"
             if len(part) and part["weight"].notna().any():
                 low, high = part["weight"].min(), part["weight"].max()
                 text += f" with weights from {number(low)} to {number(high)}"
@@ -273,7 +274,7 @@ class BrainDisplay(Display):
             # From light to dark, which grey prints show too.
             ramp = matplotlib().colormaps["cividis_r"](np.linspace(0.1, 1.0, max(most, 1)))
             shades = [colors.to_hex(colour) for colour in ramp]
-            names = [count(k, "view") for k in range(1, most + 1)]
+            names = [counted(k, "view") for k in range(1, most + 1)]
             handles = [Patch(facecolor=shade) for shade in shades]
             cmap, ends = colors.ListedColormap(shades), {"vmin": 0.5, "vmax": most + 0.5}
             self._slices(panel, image, style, cmap=cmap, colorbar=False, **ends, **look)
@@ -434,8 +435,8 @@ class ManhattanDisplay(Display):
 
     def _sentence(self) -> str:
         of = f" of view {plain(self.view)}" if self.view else ""
-        text = f"Manhattan plot of {count(self.total, 'variant')}{of}"
-        text += f" on {count(len(self.bounds), 'chromosome')}"
+        text = f"Manhattan plot of {counted(self.total, 'variant')}{of}"
+        text += f" on {counted(len(self.bounds), 'chromosome')}"
         top = self.selected
         if not len(top):
             return f"{text}, none of them selected."

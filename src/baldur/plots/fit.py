@@ -13,7 +13,8 @@ from baldur.evaluation.selected_features import AS_SELECTED
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, results_of, rows_of_model
 from baldur.plots.style import Style, points
-from baldur.plots.text import count, label, metric_name, number, with_interval
+from baldur.plots.text import label, metric_name, number, with_interval
+from baldur.views.validate import counted
 
 _STEPS = {"nothing": "no feature", "views": "whole views", "features": "single features"}
 
@@ -81,8 +82,8 @@ class PathDisplay(Display):
         text += f" of {low:,} to {high:,} features"
         if self.selected is not None:
             text += (
-                f"; the selected one has {count(int(self.selected['n_features']), 'feature')} in "
-                f"{count(int(self.selected['n_views']), 'view')} and a loss difference of "
+                f"; the selected one has {counted(int(self.selected['n_features']), 'feature')} in "
+                f"{counted(int(self.selected['n_views']), 'view')} and a loss difference of "
                 f"{number(self.selected['loss_difference'])} from the ensemble, with an upper "
                 f"95 % bound of {number(self.selected['upper'])}"
             )
@@ -334,7 +335,7 @@ class HistoryDisplay(Display):
 
     def _sentence(self) -> str:
         values = self.table[self.measure].dropna()
-        text = f"Convergence of a fit over {count(len(self.table), 'iteration')}"
+        text = f"Convergence of a fit over {counted(len(self.table), 'iteration')}"
         if len(values):
             what = "bound" if self.measure == "bound" else "relative change"
             text += f": {what} from {number(values.iloc[0], 4)} to {number(values.iloc[-1], 4)}"

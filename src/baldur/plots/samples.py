@@ -14,7 +14,8 @@ from baldur.evaluation.metric_table import fixed
 from baldur.exceptions import InputError
 from baldur.plots.display import Display
 from baldur.plots.style import Style, row_height, spaced
-from baldur.plots.text import count, full_name, label, number, plain, sample_names
+from baldur.plots.text import full_name, label, number, plain, sample_names
+from baldur.views.validate import counted
 
 MOST_VECTOR = 4000
 """Samples drawn as vectors; more of them are rasterised."""
@@ -113,7 +114,8 @@ class LatentDisplay(Display):
         return pd.Series(shares, dtype=float)
 
     def _sentence(self) -> str:
-        text = f"{count(len(self.table), 'sample')} in {count(len(self.factors), 'latent factor')}"
+        n, factors = counted(len(self.table), "sample"), counted(len(self.factors), "latent factor")
+        text = f"{n} in {factors}"
         if self._is_empty or not self.labelled:
             return text + "."
         share = self.separation()

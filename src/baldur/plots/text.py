@@ -100,11 +100,6 @@ def number(value: float, digits: int = 3) -> str:
     return "0" if text in ("-0", "0.000000") else text
 
 
-def count(n: int, word: str) -> str:
-    """Return a whole number with its noun: "1 feature", "1,200 features"."""
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
-
-
 def metric_axis(metric: str, name: str | None = None, between: str = "\n") -> str:
     """Return the title of the axis of a metric, which says the better direction."""
     up = metric not in METRICS or METRICS[metric].greater_is_better

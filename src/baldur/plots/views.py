@@ -12,7 +12,8 @@ from baldur.estimators.summary import output_names
 from baldur.exceptions import InputError
 from baldur.plots.display import Display, fold_names, results_of, rows_of_model
 from baldur.plots.style import Style, row_height
-from baldur.plots.text import count, number, plain, short_names
+from baldur.plots.text import number, plain, short_names
+from baldur.views.validate import counted
 
 if TYPE_CHECKING:
     from baldur.views.container import MultiView
@@ -105,8 +106,8 @@ class MissingViewsDisplay(Display):
             for v in self.views
             if (missing := self.people - self.present(v))
         )
-        text = f"Of {count(self.people, 'sample')}, {int(whole):,} have all "
-        text += count(len(self.views), "view")
+        text = f"Of {counted(self.people, 'sample')}, {int(whole):,} have all "
+        text += counted(len(self.views), "view")
         return f"{text}; {lacking}." if lacking else f"{text}."
 
     def _draw(self, style: Style, *, most: int = 12) -> None:
@@ -373,7 +374,7 @@ class LoadingsDisplay(Display):
             )
         more = f"; {len(factors) - 4} more" if len(factors) > 4 else ""
         return (
-            f"{count(len(loadings), 'output')} on {count(len(factors), 'latent factor')}: "
+            f"{counted(len(loadings), 'output')} on {counted(len(factors), 'latent factor')}: "
             f"{'; '.join(texts)}{more}."
         )
 

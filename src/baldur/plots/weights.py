@@ -10,7 +10,8 @@ import pandas as pd
 from baldur.estimators.summary import n_usable_features
 from baldur.plots.display import Display, fold_names, results_of, rows_of_model
 from baldur.plots.style import Style, matplotlib, points, row_height
-from baldur.plots.text import count, full_name, label, listed, number, plain
+from baldur.plots.text import full_name, label, listed, number, plain
+from baldur.views.validate import counted
 
 FEWEST = 5
 """Features that are drawn however many outputs there are."""
@@ -113,7 +114,7 @@ class ForestDisplay(Display):
             if np.isfinite(row["lower"]):
                 text += f" ({self.interval} {number(row['lower'])} to {number(row['upper'])})"
             first.append(text)
-        weights = f"{count(len(self.table), 'weight')} per standard deviation{self._among}"
+        weights = f"{counted(len(self.table), 'weight')} per standard deviation{self._among}"
         return f"Forest plot of {weights}: {listed(first)}."
 
     @property
@@ -121,8 +122,8 @@ class ForestDisplay(Display):
         """Return ", of 24 features selected from 132", or an empty text if that is not known."""
         n = len(self.table[["view", "feature"]].drop_duplicates())
         if self.total:
-            return f", of {count(n, 'feature')} selected from {self.total:,}"
-        return f", of {count(n, 'feature')}" if self._many_outputs else ""
+            return f", of {counted(n, 'feature')} selected from {self.total:,}"
+        return f", of {counted(n, 'feature')}" if self._many_outputs else ""
 
     @property
     def _many_outputs(self) -> bool:
@@ -281,7 +282,7 @@ class FoldHeatmapDisplay(Display):
             for r in pairs.head(4).to_dict("records")
         ]
         return (
-            f"Heat map of the weights of {count(len(pairs), 'feature')} in {len(self.folds)} "
+            f"Heat map of the weights of {counted(len(pairs), 'feature')} in {len(self.folds)} "
             f"folds: {listed(features)}."
         )
 
@@ -341,7 +342,7 @@ class FoldWeightsDisplay(FoldHeatmapDisplay):
         more = " and more" if len(common) > 7 else ""
         which = f": {named}{more}" if common else ""
         return (
-            f"Absolute weights of {count(len(self.features), 'feature')} selected in "
+            f"Absolute weights of {counted(len(self.features), 'feature')} selected in "
             f"{len(self.folds)} folds, {len(common):,} of them in every fold{which}."
         )
 
