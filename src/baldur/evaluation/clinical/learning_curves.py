@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_expit, logit, ndtri, xlogy
 
-from baldur.evaluation.clinical.held_out import BootstrapOptions, Resampled
+from baldur.evaluation.clinical.held_out import BootstrapOptions, Resampled, metric_statistic
 from baldur.exceptions import InputError
 
 _LEAST_SIZES = 3
@@ -43,14 +43,16 @@ def learning_curves(
         by_people[n].assign(model=f"{n}\t" + by_people[n]["model"].astype(str)) for n in people
     ]
     sample = Resampled(pd.concat(tables, ignore_index=True), **bootstrap)
-    rows: list[tuple[object, ...]] = []
-    for model in by_people[people[0]]["model"].astype(str).unique():
-        names = [name for n in people if (name := f"{n}\t{model}") in sample.models]
-        ends = [sample.interval(name, metric) for name in names]
-        # A model without a score at some size has no curve.
-        if len(ends) == len(people) and np.isfinite([estimate for estimate, *_ in ends]).all():
-            rows += [(model, metric, n, "measured", *e) for n, e in zip(people, ends, strict=True)]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    statistics = (
+        metric_statistic(metric, held, model=model, metric=metric, people=n, kind="measured")
+        for model in by_people[people[0]]["model"].astype(str).unique()
+        for n in people
+        if (held := sample.models.get(f"{n}\t{model}")) is not None
+    )
+    table = sample.rows(statistics, COLUMNS)
+    # A model without a score at some size has no curve.
+    complete = table.groupby("model")["estimate"].transform("count") == len(people)
+    return table[complete].reset_index(drop=True)
 
 
 # As the authors recommend: coefficients shrunk by a tenth at most, R2 and the overall risk known to
