@@ -182,6 +182,8 @@ def test_curves_of_several_classes_are_those_of_the_first_model(classes):
     found = RocDisplay.from_predictions(both, classes=classes, resamples=RESAMPLES)
     assert set(found.table["model"]) == {"first"}
     assert list(found.table["class"].unique()) == ["a", "b", "c"]
+    with pytest.raises(InputError, match="say the classes"):
+        RocDisplay.from_predictions(both[["model", "sample", "label"]], resamples=RESAMPLES)
 
 
 def test_precision_ends_at_the_prevalence(result):

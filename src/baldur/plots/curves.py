@@ -297,7 +297,9 @@ class RankingDisplay(Display):
     ) -> Self:
         """Show models of a result; `models` and `resamples` are as in `from_predictions`."""
         results = results_of(result)
-        rows = chosen_models(results.table("predictions"), models, cls.title, results.classes)
+        # Predictions without classes are those of numbers, or lack columns, which are then named.
+        classes = results.classes or None
+        rows = chosen_models(results.table("predictions"), models, cls.title, classes)
         if not len(rows):
             return cls(pd.DataFrame())
         first, *others = dict.fromkeys(rows["model"].astype(str))
