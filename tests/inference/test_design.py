@@ -1,12 +1,12 @@
 """Columns with either solver and Gram matrices give one posterior under equal variances."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from baldur.inference.design import ColumnDesign, GramDesign, gather, predict_rows
-from baldur.inference.inner_folds import candidates, gather_data
+from baldur.inference.inner_folds import FoldBatch, candidates, gather_data
 from baldur.model.likelihood import Sites, take_folds
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior, SamplePosterior
 from inference.problems import gathered, make_problem, make_views, unequal_folds
@@ -281,3 +281,15 @@ def test_where_columns_come_from():
     assert data.problem.widths == [3, 12]
     none, _ = make_problem(N=48)
     assert gather_data(none, chosen, None)[0].absent is None
+
+
+def test_columns_that_pad_belong_to_no_group():
+    """A category that is the first candidate of a fold has its own levels and no others."""
+    problem, folds = make_problem(N=48, sizes=(3, 12))
+    problem = replace(problem, groups=[np.array([0, 0, 1]), np.arange(12)])
+    chosen = [[np.array([0, 1]), np.array([4])], [np.arange(3), np.array([0, 4, 9])]]
+    data, places = gather_data(problem, chosen, None)
+    batch = FoldBatch.of(data, folds[:2], places)
+    assert batch.groups()[0, :3].tolist() == data.groups[places[0]].tolist()
+    assert batch.groups()[1].tolist() == data.groups[places[1]].tolist()
+    assert len(set(batch.groups()[0])) == 1 + 1 + 3  # a category, a feature, three that pad

@@ -13,7 +13,14 @@ from baldur.paper.bound import bound
 from baldur.paper.run import run_meanfield
 from baldur.paper.state import VAGUE, GammaPosterior
 from baldur.paper.updates import MODEL_UPDATES
-from paper.meanfield.problems import cells, make_problem, predict, prepared, random_state
+from paper.meanfield.problems import (
+    as_problem,
+    cells,
+    make_problem,
+    predict,
+    prepared,
+    random_state,
+)
 
 
 def printed_y(state, data):
@@ -84,7 +91,7 @@ def test_what_the_other_forms_do_is_what_the_page_says():
 def test_the_printed_predictive_variance_leaves_out_the_weights():
     data = make_problem(N=60, sizes=(5, 40), seed=1)
     X, T = prepared([cells(view) for view in data.views]), data.T
-    result = run_meanfield(X, T, task="classification", n_factors=1, max_iter=8, prune=False)
+    result = run_meanfield(as_problem(X, T), n_factors=1, max_iter=8, prune=False)
     _, var = predict(result, X)
     _, weights = result.latent_moments(X)
     printed = 1 / result.psi + result.V_cov[0, 0] / result.tau

@@ -48,9 +48,8 @@ def fit_paper(
             "relevance_vectors carry the dual posterior, but no view has it. Give "
             'space="dual", or leave relevance_vectors out.'
         )
-    views, T = problem.views, problem.T
-    regression = problem.task == "regression"
-    if regression and not T.any():
+    regression = not problem.logistic
+    if regression and not problem.T.any():
         raise InputError(
             "y: outcomes must differ, but all are the same in the samples with positive "
             "weight, and this posterior is not defined without noise. Check the column or "
@@ -59,25 +58,22 @@ def fit_paper(
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     with progress(estimator.verbose, type(estimator).__name__) as watch:
         result = run_meanfield(
-            views,
-            T,
-            task="regression" if regression else "classification",
-            n_factors=T.shape[1] if n_factors == "auto" else int(n_factors),
+            problem,
+            n_factors=problem.T.shape[1] if n_factors == "auto" else int(n_factors),
             a_gamma=float(estimator.sparsity),
             spaces=estimator.space,
             relevance=relevance,
             max_iter=estimator.max_iter,
             tol=estimator.tol,
             prune=estimator.prune,
-            sample_weight=problem.weight,
             rng=int(seed),
             # In regression outputs are observed: no bound on the logistic function is ever used.
             bound_kind=getattr(estimator, "bound", "jaakkola"),
             callback=watch,
         )
-    predictor = make_predictor(result, views, regression)
+    predictor = make_predictor(result, problem.views, regression)
     estimator._set_predictor(predictor, [np.asarray(mask) for mask in result.features])
-    names = [view.name for view in views]
+    names = [view.name for view in problem.views]
     estimator.elbo_ = float(result.elbo)
     estimator.relevance_vectors_ = dict(zip(names, result.relevance, strict=True))
     estimator.history_, estimator.converged_ = list(result.history), bool(result.converged)

@@ -22,7 +22,7 @@ import numpy as np
 from baldur.core.types import Array, IntArray, Mask
 from baldur.exceptions import InputError
 from baldur.inference.design import gather
-from baldur.inference.inner_folds import best_features
+from baldur.inference.inner_folds import Problem, best_features
 from baldur.paper.bound import (
     PRUNERS,
     SCREENED_SHAPE,
@@ -48,7 +48,6 @@ from baldur.paper.weights import (
     column_statistics,
     update_weights,
 )
-from baldur.views.prepared_view import PreparedView
 
 SPACES = ("primal", "dual")
 N_INNER = 20
@@ -82,33 +81,30 @@ what the weights explain, so that gamma can act before V shrinks."""
 
 
 def prepare_data(
-    views: Sequence[PreparedView],
-    T: Array,
-    task: str,
+    problem: Problem,
     *,
     a_gamma: float = 1e-6,
     spaces: str | Sequence[str] = "primal",
     relevance: Any = None,
-    sample_weight: Array | None = None,
     bound_kind: str = "jaakkola",
 ) -> Data:
-    """Gather what does not change during a run; see `run_meanfield` for the parameters.
+    """Gather what does not change during a run.
 
     `choose_relevance` chooses for each start the relevance vectors that are not given.
     """
-    weight = np.ones(len(T)) if sample_weight is None else sample_weight
-    selected = [SelectedColumns(view) for view in views]
+    T, weight = problem.T, problem.weight
+    selected = [SelectedColumns(view) for view in problem.views]
     centred = weight[:, None] * (T - weight @ T / weight.sum())
     norms, scores = zip(*(column_statistics(v, weight, centred) for v in selected), strict=True)
     strength = [float(np.mean(score**2)) for score in scores]
-    M = len(views)
+    M = len(selected)
     spaces = _for_views(spaces if isinstance(spaces, str) else list(spaces), M, "space")
     requests = _for_views(relevance, M, "relevance_vectors")
     return Data(
         views=selected,
         T=T,
         weight=weight,
-        classification=task == "classification",
+        classification=problem.logistic,
         quadrature=bound_kind == "quadrature",
         gamma_prior=GammaPrior(a_gamma, a_gamma),
         spaces=spaces,
@@ -272,10 +268,8 @@ def initial_state(data: Data, start: Start, V: Array) -> State:
 
 
 def run_meanfield(
-    views: Sequence[PreparedView],
-    T: Array,
+    problem: Problem,
     *,
-    task: str,
     n_factors: int,
     starts: Sequence[str] = DEFAULT_STARTS,
     max_iter: int = 300,
@@ -288,10 +282,8 @@ def run_meanfield(
     """Fit the mean-field family from several starts and return the one of the best bound.
 
     `options` are those of `prepare_data`.
-
-    Shapes: views (N, D_m), T (N, C), sample_weight (N,).
     """
-    data = prepare_data(views, T, task, **options)
+    data = prepare_data(problem, **options)
     V = start_loadings(data.T, data.weight, n_factors, np.random.default_rng(rng))
     ascents: list[dict[str, Any]] = []
     scores: list[float] = []

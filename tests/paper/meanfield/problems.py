@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from baldur.inference.inner_folds import Problem
 from baldur.paper import updates
 from baldur.paper.run import initial_state, prepare_data
 from baldur.paper.state import VAGUE, GammaPosterior
@@ -31,6 +32,13 @@ def columns_of(X):
     return SelectedColumns(prepared(X))
 
 
+def as_problem(X, T, task="classification", weight=None):
+    """Arrays or prepared views with their outputs as the problem of a fit."""
+    views = X if isinstance(X[0], PreparedView) else prepared(X)
+    weight = np.ones(len(T)) if weight is None else weight
+    return Problem(views, T, weight, "binary" if task == "classification" else task)
+
+
 def cells(view):
     """All columns of a view."""
     return view.columns(np.arange(view.shape[1]))
@@ -42,7 +50,7 @@ def predict(result, views):
     return mean, var + result.noise
 
 
-def make_problem(task="classification", N=14, sizes=(4, 20), C=1, seed=0, **kw):
+def make_problem(task="classification", N=14, sizes=(4, 20), C=1, seed=0, weight=None, **kw):
     """Standardised views with some signal; returns ``Data``."""
     rng = np.random.default_rng(seed)
     views = [rng.standard_normal((N, d)) for d in sizes]
@@ -50,7 +58,7 @@ def make_problem(task="classification", N=14, sizes=(4, 20), C=1, seed=0, **kw):
     eta = np.stack([sum(2 * X[:, c % X.shape[1]] for X in views) for c in range(C)], axis=1)
     noisy = eta + rng.standard_normal(eta.shape)
     T = (noisy > 0).astype(float) if task == "classification" else noisy
-    return prepare_data(prepared(views), T, task, **kw)
+    return prepare_data(as_problem(views, T, task, weight), **kw)
 
 
 def random_state(data, K=1, seed=0):

@@ -11,7 +11,7 @@ from baldur.paper.run import initial_state, make_start, prepare_data, run_meanfi
 from baldur.paper.state import GammaPosterior, group_norms
 from baldur.paper.updates import step_w
 from paper.literal_dual import use_literal_dual
-from paper.meanfield.problems import make_problem, predict, prepared, random_state
+from paper.meanfield.problems import as_problem, make_problem, predict, prepared, random_state
 
 FAST = {"starts": ("flat", "screen-5"), "max_iter": 40, "rng": 0}
 
@@ -35,7 +35,7 @@ def simulate(N=150, sizes=(6, 200), seed=0, task="classification", n_test=400, s
 def fitted():
     X, T, X_test, T_test = simulate()
     return (
-        run_meanfield(prepared(X), T, task="classification", n_factors=1, **FAST),
+        run_meanfield(as_problem(X, T), n_factors=1, **FAST),
         X,
         T,
         X_test,
@@ -79,7 +79,7 @@ def test_without_signal_everything_falls_and_the_base_rate_is_predicted():
     rng = np.random.default_rng(1)
     X = [rng.standard_normal((100, 5)), rng.standard_normal((100, 150))]
     T = (rng.uniform(size=(100, 1)) < 0.3).astype(float)
-    result = run_meanfield(prepared(X), T, task="classification", n_factors=1, **FAST)
+    result = run_meanfield(as_problem(X, T), n_factors=1, **FAST)
     assert not result.views.any()
     mean, var = predict(result, prepared(X))
     probability = 1 / (1 + np.exp(-mean / np.sqrt(1 + np.pi / 8 * var)))
@@ -92,9 +92,7 @@ def test_predictive_variance_equals_sampling_the_posterior(space):
     X, T, X_test, _ = simulate(N=20, sizes=(5, 40), seed=3)
     T = np.hstack([T, 1 - T[::-1]])
     result = run_meanfield(
-        prepared(X),
-        T,
-        task="classification",
+        as_problem(X, T),
         n_factors=2,
         prune=False,
         spaces=space,
@@ -127,9 +125,9 @@ def test_a_weight_of_two_is_a_row_twice():
     weight = np.ones(40)
     weight[[3, 7, 20]] = 2
     twice = np.r_[np.arange(40), 3, 7, 20]
-    options = {"task": "classification", "n_factors": 1, **FAST, "max_iter": 20}
-    weighted = run_meanfield(prepared(X), T, sample_weight=weight, **options)
-    repeated = run_meanfield(prepared([x[twice] for x in X]), T[twice], **options)
+    options = {"n_factors": 1, **FAST, "max_iter": 20}
+    weighted = run_meanfield(as_problem(X, T, weight=weight), **options)
+    repeated = run_meanfield(as_problem([x[twice] for x in X], T[twice]), **options)
     assert weighted.elbo == pytest.approx(repeated.elbo, rel=1e-9)
     np.testing.assert_allclose(
         predict(weighted, prepared(X_test))[0],
@@ -140,14 +138,14 @@ def test_a_weight_of_two_is_a_row_twice():
 
 def test_permutations_permute_and_runs_repeat_to_the_bit():
     X, T, *_ = simulate(N=50, sizes=(6, 70))
-    options = {"task": "classification", "n_factors": 1, **FAST, "max_iter": 16}
-    result, again = (run_meanfield(prepared(X), T, **options) for _ in range(2))
+    options = {"n_factors": 1, **FAST, "max_iter": 16}
+    result, again = (run_meanfield(as_problem(X, T), **options) for _ in range(2))
     rng = np.random.default_rng(5)
     for one, two in zip(result.W, again.W, strict=True):
         assert (one == two).all()
     rows, columns = rng.permutation(len(T)), [rng.permutation(x.shape[1]) for x in X]
     moved = [x[np.ix_(rows, c)] for x, c in zip(X, columns, strict=True)][::-1]
-    other = run_meanfield(prepared(moved), T[rows], **options)
+    other = run_meanfield(as_problem(moved, T[rows]), **options)
     assert other.elbo == pytest.approx(result.elbo, rel=1e-9)
     for m in (0, 1):
         np.testing.assert_allclose(other.W[1 - m], result.W[m][:, columns[m]], atol=1e-6)
@@ -157,7 +155,7 @@ def test_permutations_permute_and_runs_repeat_to_the_bit():
 def test_other_priors_and_bounds_learn_too(options):
     X, T, X_test, T_test = simulate(N=300, sizes=(3, 6))
     options = {"starts": ("flat",), "max_iter": 20, **options}
-    result = run_meanfield(prepared(X), T, task="classification", n_factors=1, rng=0, **options)
+    result = run_meanfield(as_problem(X, T), n_factors=1, rng=0, **options)
     mean, _ = predict(result, prepared(X_test))
     assert np.mean((mean > 0) == T_test) > 0.8
     if options.get("a_gamma") == np.inf:
@@ -169,7 +167,7 @@ def test_regression_with_a_spare_factor():
     rng = np.random.default_rng(0)
     T, T_test = (np.hstack([t, 50 - 3 * t]) + rng.standard_normal((len(t), 2)) for t in (T, T_test))
     result = run_meanfield(
-        prepared(X), T, task="regression", n_factors=2, max_iter=120, starts=("flat",), rng=0
+        as_problem(X, T, "regression"), n_factors=2, max_iter=120, starts=("flat",), rng=0
     )
     assert result.V.shape == (2, 1)
     drop = next(i for i, r in enumerate(result.history) if "factors" in r["dropped"])
@@ -184,9 +182,7 @@ def test_intervals_cover_when_nothing_is_selected():
     """With a = inf; pure ARD keeps noise features and its intervals are then too narrow."""
     X, T, X_test, T_test = simulate(N=600, sizes=(6, 20), task="regression", n_test=2000)
     options = {"starts": ("flat",), "max_iter": 30, "rng": 0}
-    result = run_meanfield(
-        prepared(X), T, task="regression", n_factors=1, a_gamma=np.inf, **options
-    )
+    result = run_meanfield(as_problem(X, T, "regression"), n_factors=1, a_gamma=np.inf, **options)
     mean, var = predict(result, prepared(X_test))
     assert np.mean(np.abs(T_test - mean) < 1.96 * np.sqrt(var)) == pytest.approx(0.95, abs=0.02)
 
@@ -196,9 +192,7 @@ def test_the_literal_dual_has_no_maximum(monkeypatch):
     for space, valid in (("primal", True), ("dual", True), ("dual", False)):
         if not valid:
             use_literal_dual(monkeypatch)
-        data = prepare_data(
-            prepared(X), T, "classification", spaces=space, relevance=np.arange(0, 20, 2)
-        )
+        data = prepare_data(as_problem(X, T), spaces=space, relevance=np.arange(0, 20, 2))
         state = random_state(data)
         values = []
         for factor in (1e4, 1e5, 1e6):  # towards zero weights
@@ -213,16 +207,16 @@ def test_the_literal_dual_has_no_maximum(monkeypatch):
 
 def test_the_dual_with_all_rows_is_the_primal_run():
     X, T, X_test, _ = simulate(N=50, sizes=(6, 150))
-    options = {"task": "classification", "n_factors": 1, **FAST}
-    primal = run_meanfield(prepared(X), T, **options)
-    dual = run_meanfield(prepared(X), T, spaces="dual", relevance=None, **options)
+    options = {"n_factors": 1, **FAST}
+    primal = run_meanfield(as_problem(X, T), **options)
+    dual = run_meanfield(as_problem(X, T), spaces="dual", relevance=None, **options)
     assert dual.elbo == pytest.approx(primal.elbo, rel=1e-10)
     np.testing.assert_allclose(
         predict(dual, prepared(X_test))[0],
         predict(primal, prepared(X_test))[0],
         atol=1e-6,
     )
-    few = run_meanfield(prepared(X), T, spaces="dual", relevance=10, **options)
+    few = run_meanfield(as_problem(X, T), spaces="dual", relevance=10, **options)
     limits = [6, 10]
     for rows, mask, limit in zip(few.relevance, few.features, limits, strict=True):
         assert len(rows) == (limit if mask.any() else 0)
@@ -232,17 +226,17 @@ def test_the_dual_with_all_rows_is_the_primal_run():
 
 def test_a_start_selects_few_features_only_under_the_sparse_prior():
     X, T, *_ = simulate(N=60, sizes=(4, 400))
-    data = prepare_data(prepared(X), T, "classification")
+    data = prepare_data(as_problem(X, T))
     assert sum(mask.sum() for mask in make_start(data, "screen-20")[2]) == 20
     assert [mask.all() for mask in make_start(data, "flat")[2]] == [True, False]
-    dense = prepare_data(prepared(X), T, "classification", a_gamma=0.5)
+    dense = prepare_data(as_problem(X, T), a_gamma=0.5)
     assert all(mask.all() for mask in make_start(dense, "screen-20")[2])
 
 
 def test_features_outside_a_start_are_counted_in_the_bound():
     """A start without some features is the start with all of them, after these were dropped."""
     X, T, *_ = simulate(N=60, sizes=(4, 100))
-    data = prepare_data(prepared(X), T, "classification")
+    data = prepare_data(as_problem(X, T))
     start, V = make_start(data, "screen-104"), np.ones((1, 1))
     all_gamma, delta, _ = start
     few = [np.arange(g.size) % 3 == 0 for g in all_gamma]
@@ -260,10 +254,10 @@ def test_a_view_stays_only_if_it_adds_more_than_the_best_noise_feature_would():
     rng = np.random.default_rng(1)
     X = [rng.standard_normal((100, 5)), rng.standard_normal((100, 150))]
     T = (rng.uniform(size=(100, 1)) < 0.3).astype(float)
-    data = prepare_data(prepared(X), T, "classification")
+    data = prepare_data(as_problem(X, T))
     assert view_price(data, 1) == pytest.approx(np.log(150))
-    assert view_price(prepare_data(prepared(X), T, "classification", a_gamma=0.5), 1) == 0
-    history = run_meanfield(prepared(X), T, task="classification", n_factors=1, **FAST).history
+    assert view_price(prepare_data(as_problem(X, T), a_gamma=0.5), 1) == 0
+    history = run_meanfield(as_problem(X, T), n_factors=1, **FAST).history
     falls = [i for i, record in enumerate(history) if "views" in record["dropped"]]
     assert falls
     for i in falls:
@@ -294,4 +288,4 @@ def test_equal_norms_are_one_group():
 def test_refusals_say_what_was_expected(change, message):
     X, T, _, _ = simulate(N=30, sizes=(4, 10))
     with pytest.raises(InputError, match=message):
-        run_meanfield(prepared(X), T, task="classification", n_factors=1, **change)
+        run_meanfield(as_problem(X, T), n_factors=1, **change)

@@ -119,7 +119,7 @@ def test_relevance_vectors_span_the_kernel():
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_every_bound_term_equals_its_literal_sum(task):
     weight = np.linspace(0.5, 2, 10)
-    data = make_problem(task, N=10, sizes=(3, 15), C=2, sample_weight=weight)
+    data = make_problem(task, N=10, sizes=(3, 15), C=2, weight=weight)
     state = random_state(data, K=2, seed=3)
     terms = bound_terms(state, data)
     means, covs = [], []

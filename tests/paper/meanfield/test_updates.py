@@ -76,7 +76,7 @@ def model_rebuilders(state, data):
 
 @pytest.mark.parametrize("name", sorted(MODEL_UPDATES))
 def test_model_updates(name):
-    data = make_problem(N=N, sizes=(2, 8), C=C, sample_weight=np.linspace(0.5, 1.5, N))
+    data = make_problem(N=N, sizes=(2, 8), C=C, weight=np.linspace(0.5, 1.5, N))
     state = random_state(data, K, seed=2)
     rebuild, size = model_rebuilders(state, data)[name]
     best = maximum(rebuild, data, size)
@@ -207,7 +207,7 @@ def test_gamma(a):
 def test_dropped_features_and_their_precisions(name):
     """Free: the variances of dropped weights, with delta or with their gamma."""
     weight = np.linspace(0.5, 1.5, N)  # so that the two dropped features differ
-    data = make_problem(N=N, sizes=(2, 8), C=C, a_gamma=0.1, sample_weight=weight)
+    data = make_problem(N=N, sizes=(2, 8), C=C, a_gamma=0.1, weight=weight)
     out = np.array([1, 4])
     state = without_features(random_state(data, K, seed=2), data, 1, out)
     view = state.views[1]
@@ -249,7 +249,7 @@ SETTINGS = {
     "binary, literal dual wide view": ({"spaces": ["primal", "dual"]}, 1),
     "binary, literal dual, few relevance vectors": ({"spaces": "dual", "relevance": FEW}, 2),
     "binary, quadrature": ({"bound_kind": "quadrature"}, 1),
-    "binary, weights": ({"sample_weight": np.linspace(0, 2, 14)}, 2),
+    "binary, weights": ({"weight": np.linspace(0, 2, 14)}, 2),
     "binary, a = 0.5": ({"a_gamma": 0.5}, 2),
     "binary, a = inf": ({"a_gamma": np.inf}, 2),
     "multi-label": ({"C": 3}, 2),
