@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from baldur.baselines import SGPARDClassifier, blocks
+from baldur.baselines import SGPARDClassifier
 from baldur.baselines.sgp_ard import fit_sgp
-from baldur.exceptions import InputError
 from preparation.literal import literal
 
 gpytorch = pytest.importorskip("gpytorch")
@@ -111,14 +110,6 @@ def test_relevance_ranks_signal_columns(common):
     top = np.argsort(model.relevance_["a"])[-3:]
     assert set(top) == {0, 1, 2}
     assert all(m.all() for m in model.selected_features_.values())
-
-
-def test_memory_is_stated_and_refused(common, monkeypatch):
-    mv, y = common(0, n=60, dims=(5, 30, 5))
-    monkeypatch.setattr(blocks, "available_memory", lambda: 1000)
-    with pytest.raises(InputError, match=r"needs about .* GB.*ard=\"view\""):
-        SGPARDClassifier().fit(mv, y)
-    SGPARDClassifier(ard="view", max_iter=2).fit(mv, y)
 
 
 def test_global_generator_is_left_alone(common):

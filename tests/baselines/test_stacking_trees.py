@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from baldur.baselines import BASELINES, StackingClassifier, blocks
+from baldur.baselines import BASELINES, StackingClassifier
 from baldur.baselines.stacking import fit_stack, out_of_fold
-from baldur.exceptions import InputError
-from baldur.views import MultiView
 
 
 def test_stacking_gives_noise_no_weight_and_drops_the_view(common):
@@ -81,16 +79,3 @@ def test_dummy_uses_nothing():
     assert set(model.predict(X)) == {"b"}
     np.testing.assert_allclose(model.predict_proba(X)[0], [0.3, 0.7])
     assert not model.selected_features_["X"].any()
-
-
-@pytest.mark.parametrize("row", ["RF", "Boosted trees"])
-def test_a_fit_too_large_for_memory_says_how_much_it_needs(monkeypatch, row):
-    monkeypatch.setattr(blocks, "available_memory", lambda: 1000)
-    X = MultiView({"x": np.zeros((10, 50))})
-    with pytest.raises(InputError, match=r"10 rows and 50 features needs about .* GB"):
-        BASELINES[row].make().fit(X, np.arange(10) % 2)
-
-
-def test_available_memory_is_plausible():
-    found = blocks.available_memory()
-    assert found is None or 2**26 < found < 2**50

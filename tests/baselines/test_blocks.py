@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from baldur.baselines import MCCDClassifier
+from baldur.baselines import BASELINES, MCCDClassifier, SGPARDClassifier
 from baldur.baselines.blocks import (
     Block,
+    available_memory,
     count_components,
     gram_eigh,
     reduce_block,
@@ -100,3 +101,28 @@ def test_constant_view_keeps_no_direction():
     features, lift = reduce_gram(np.zeros((4, 4)))
     assert features.shape == (4, 0)
     assert lift.shape == (4, 0)
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    monkeypatch.setattr("baldur.baselines.blocks.available_memory", lambda: 1000)
+
+
+@pytest.mark.parametrize("row", ["RF", "Boosted trees"])
+def test_a_fit_too_large_for_memory_says_how_much_it_needs(little_memory, row):
+    X = MultiView({"x": np.zeros((10, 50))})
+    with pytest.raises(InputError, match=r"10 rows and 50 features needs about .* GB"):
+        BASELINES[row].make().fit(X, np.arange(10) % 2)
+
+
+def test_memory_of_processes_is_stated_and_refused(common, little_memory):
+    pytest.importorskip("torch")
+    mv, y = common(0, n=60, dims=(5, 30, 5))
+    with pytest.raises(InputError, match=r"needs about .* GB.*ard=\"view\""):
+        SGPARDClassifier().fit(mv, y)
+    SGPARDClassifier(ard="view", max_iter=2).fit(mv, y)
+
+
+def test_available_memory_is_plausible():
+    found = available_memory()
+    assert found is None or 2**26 < found < 2**50
