@@ -9,34 +9,35 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.exceptions import InputError
-from baldur.views.validate import match_labels
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
 IDS = np.array(["a", "b", "c", "d"])
 FRAME = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}, index=IDS)
 
 
+def truth(X, y, **how):
+    """Return the outcomes of a comparison in the order of its samples."""
+    return nested_cv(["Dummy"], X, y, outer=2, **{"task": "regression", **how}).truth.tolist()
+
+
 def test_same_names_in_another_order_are_reordered():
     y = pd.Series([4, 3, 2, 1], index=["d", "c", "b", "a"])
-    assert match_labels(y, IDS, FRAME).tolist() == [1, 2, 3, 4]
-    numbers = pd.Series([1, 0, 2], index=[7, 5, 9])
-    assert match_labels(numbers, np.array([5, 7, 9]), MultiView({"v": np.eye(3)})).tolist() == [
-        0,
-        1,
-        2,
-    ]
-    table = pd.DataFrame({"p": [0, 1, 2, 3]}, index=IDS[::-1])
-    assert match_labels(table, IDS, FRAME)["p"].tolist() == [3, 2, 1, 0]
+    assert truth(FRAME, y) == [1, 2, 3, 4]
+    numbers = pd.Series([1, 0, 3, 2], index=[7, 5, 11, 9])
+    assert truth(FRAME.set_axis([5, 7, 9, 11]), numbers) == [0, 1, 2, 3]
+    ids = list("abcdefgh")
+    X = pd.DataFrame({"x": np.arange(8.0)}, index=ids)
+    table = pd.DataFrame({"p": [0, 1] * 4, "q": [0, 0, 1, 1] * 2}, index=ids[::-1])
+    assert truth(X, table, task="classification") == table.to_numpy()[::-1].tolist()
 
 
 def test_labels_or_data_without_names_are_taken_row_by_row():
-    y = pd.Series([1, 2, 3, 4])
-    assert match_labels(y, IDS, FRAME) is y
+    y, rows = pd.Series([1, 2, 3, 4]), [1, 2, 3, 4]
+    assert truth(FRAME, y) == rows
     named = pd.Series([1, 2, 3, 4], index=["q", "r", "s", "t"])
-    assert match_labels(named, np.arange(4), np.eye(4)) is named
-    assert match_labels(named, np.arange(4), MultiView({"v": np.eye(4)})) is named
-    values = np.array([1, 2, 3, 4])
-    assert match_labels(values, IDS, FRAME) is values
-    assert match_labels(None, IDS, FRAME) is None
+    assert truth(np.eye(4), named) == rows
+    assert truth(MultiView({"v": np.eye(4)}), named) == rows
+    assert truth(FRAME, np.array(rows)) == rows
 
 
 @pytest.mark.parametrize(
@@ -45,13 +46,13 @@ def test_labels_or_data_without_names_are_taken_row_by_row():
         (pd.Series([1, 2, 3, 4], index=["a", "b", "c", "x"]), IDS),
         (pd.Series([1, 2, 3, 4], index=["a", "a", "b", "c"]), IDS),
         # Counted rows beside permuted numbers: either reading could be meant.
-        (pd.Series([1, 2, 3, 4]), np.array([3, 1, 0, 2])),
-        (pd.Series([1, 2, 3, 4], index=[9, 8, 7, 6]), np.array([3, 1, 0, 2])),
+        (pd.Series([1, 2, 3, 4]), [3, 1, 0, 2]),
+        (pd.Series([1, 2, 3, 4], index=[9, 8, 7, 6]), [3, 1, 0, 2]),
     ],
 )
 def test_other_names_are_refused(y, ids):
     with pytest.raises(InputError, match="same names"):
-        match_labels(y, ids, FRAME)
+        truth(FRAME.set_axis(ids), y)
 
 
 def test_every_door_matches_labels():
