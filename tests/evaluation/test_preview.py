@@ -10,7 +10,7 @@ from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluation import Model
 from baldur.evaluation.design import open_comparison
-from baldur.evaluation.job_store import Outcome
+from baldur.evaluation.job_store import JobResult
 from baldur.evaluation.jobs import Job, Task
 from baldur.evaluation.preview import _at_width, _relative_cost, preview
 from baldur.evaluation.run import Progress
@@ -103,7 +103,7 @@ def count(state, model, kind, seconds, times=1):
     task = Task(Model(model, None), 0, nothing, Fold(0, 0, nothing, nothing))
     for _ in range(times):
         job = Job(f"job {state.done}", kind, task, {}, 0, [], "auc", 2)
-        state._count(job, Outcome({"seconds": seconds}))
+        state._count(job, JobResult({"seconds": seconds}))
 
 
 def test_the_time_left_is_that_of_each_model():

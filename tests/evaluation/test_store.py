@@ -8,8 +8,8 @@ from baldur.core.atomic_io import folder_lock
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.job_store import (
+    JobResult,
     JobStore,
-    Outcome,
     _digest,
     data_hashes,
     job_key,
@@ -21,7 +21,7 @@ from baldur.views import MultiView
 
 def test_a_result_comes_back_as_it_was(tmp_path):
     store = JobStore(tmp_path)
-    kept = Outcome({"score": 0.1 + 0.2}, {"label": np.arange(3), "proba": np.eye(3) / 3})
+    kept = JobResult({"score": 0.1 + 0.2}, {"label": np.arange(3), "proba": np.eye(3) / 3})
     store.save("ab" * 32, kept)
     found = JobStore(tmp_path).load("ab" * 32)
     assert found.facts == kept.facts
@@ -35,9 +35,9 @@ def test_five_thousand_flipped_bytes_are_all_seen(tmp_path):
     rng = np.random.default_rng(0)
     store = JobStore(tmp_path)
     kept = {
-        "ab" * 32: Outcome({"score": 0.25, "folds": 3, "seconds": 0.1, "warnings": ["W: é"]}),
-        "cd" * 32: Outcome({"error": "ValueError: no", "seconds": 0.0}),
-        "ef" * 32: Outcome(
+        "ab" * 32: JobResult({"score": 0.25, "folds": 3, "seconds": 0.1, "warnings": ["W: é"]}),
+        "cd" * 32: JobResult({"error": "ValueError: no", "seconds": 0.0}),
+        "ef" * 32: JobResult(
             {"views": ["a", "b"], "seconds": 1.0},
             {"label": rng.integers(0, 2, 40), "proba": rng.random((40, 2)),
              "index0": np.arange(30), "weight0": rng.normal(size=30)},
@@ -62,7 +62,7 @@ def test_five_thousand_flipped_bytes_are_all_seen(tmp_path):
 @pytest.mark.parametrize("share", [0.0, 0.005, 0.3, 0.9])
 def test_a_cut_or_longer_or_foreign_file_counts_as_missing(tmp_path, share):
     store = JobStore(tmp_path)
-    store.save("ab" * 32, Outcome({"score": 1.0}, {"label": np.arange(1000)}))
+    store.save("ab" * 32, JobResult({"score": 1.0}, {"label": np.arange(1000)}))
     (file,) = tmp_path.glob("*/*.job")
     content = file.read_bytes()
     for damaged in (content[: int(share * len(content))], content + b"\0", b"x" * 99):
@@ -103,7 +103,7 @@ def test_damaged_jobs_are_done_again_and_nothing_else(tmp_path):
 
 def test_sweep_leaves_what_another_process_is_writing(tmp_path):
     store = JobStore(tmp_path)
-    store.save("ab" * 32, Outcome({"score": 1.0}))
+    store.save("ab" * 32, JobResult({"score": 1.0}))
     part = tmp_path / "ab" / ".123.part"
     part.write_bytes(b"half")
     with folder_lock(tmp_path):
@@ -141,7 +141,7 @@ def test_the_code_is_known_by_its_content(tmp_path):
 
 def test_sweep_removes_leftovers_only(tmp_path):
     store = JobStore(tmp_path)
-    store.save("ab" * 32, Outcome({"score": 1.0}))
+    store.save("ab" * 32, JobResult({"score": 1.0}))
     (tmp_path / "ab" / ".123.part").write_bytes(b"half")
     store.sweep()
     assert [f.suffix for f in (tmp_path / "ab").iterdir()] == [".job"]

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from baldur.core.atomic_io import make_folder
-from baldur.evaluation.job_store import JobStore, Outcome, libraries
+from baldur.evaluation.job_store import JobResult, JobStore, libraries
 from baldur.evaluation.jobs import Job, run_job
 from baldur.evaluation.run import Finished, Runner
 from baldur.evaluation.shared_data import SharedData, unpack_data
@@ -96,9 +96,9 @@ class DaskRunner(Runner):
             done = distributed.as_completed(first, loop=self.client.loop)
             try:
                 for future in done:
-                    key, outcome = future.result()
-                    store.save(key, outcome)
-                    yield by_key[key], outcome
+                    key, result = future.result()
+                    store.save(key, result)
+                    yield by_key[key], result
                     for job in islice(waiting, 1):
                         done.add(submit(job))
             finally:
@@ -185,7 +185,7 @@ def _check_environment(expected: dict[str, str]) -> None:
             )
 
 
-def _on_worker(name: str, expected: dict[str, str], job: Job) -> tuple[str, Outcome]:
+def _on_worker(name: str, expected: dict[str, str], job: Job) -> tuple[str, JobResult]:
     _check_environment(expected)
     worker = distributed.get_worker()
     data = getattr(worker.plugins.get(name), "data", None)

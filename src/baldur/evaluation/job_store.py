@@ -35,7 +35,7 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 @dataclass
-class Outcome:
+class JobResult:
     """Result of a job: small facts that JSON can hold, and arrays."""
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class JobStore:
             raise TypeError("a store without a folder has no files")
         return self.folder / key[:2] / f"{key}.job"
 
-    def load(self, key: str) -> Outcome | None:
+    def load(self, key: str) -> JobResult | None:
         """Return a finished result, or None where there is none or it is damaged."""
         if self.folder is None:
             return None
@@ -76,16 +76,16 @@ class JobStore:
             facts = json.loads(bytes(arrays.pop("facts")).decode())
         except Exception:  # only a file that something else wrote gets here
             return None
-        return Outcome(facts, arrays)
+        return JobResult(facts, arrays)
 
-    def save(self, key: str, outcome: Outcome) -> None:
+    def save(self, key: str, result: JobResult) -> None:
         """Write the result of a job to its file."""
         if self.folder is None:
             return
-        facts = np.frombuffer(json.dumps(outcome.facts, sort_keys=True).encode(), dtype=np.uint8)
+        facts = np.frombuffer(json.dumps(result.facts, sort_keys=True).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
         # mypy cannot tell the keyword arrays from savez's own options.
-        contents: dict[str, Any] = {"facts": facts, **outcome.arrays}
+        contents: dict[str, Any] = {"facts": facts, **result.arrays}
         np.savez_compressed(buffer, **contents)
         body = buffer.getvalue()
         path = self._path(key)

@@ -26,7 +26,7 @@ from baldur.evaluation.fitted_model import (
     read_selection,
     weights_of,
 )
-from baldur.evaluation.job_store import JobStore, Outcome
+from baldur.evaluation.job_store import JobResult, JobStore
 from baldur.evaluation.metrics import METRICS, Predicted, score
 from baldur.evaluation.models import Model, fit_with_groups
 from baldur.evaluation.selected_features import SelectedFeatures
@@ -103,7 +103,7 @@ def _mean_score(metric: str, truth: np.ndarray, predicted: dict[str, np.ndarray]
     return float(np.mean(known)) if known else float("nan")
 
 
-def _try_setting(job: Job, mv: MultiView) -> Outcome:
+def _try_setting(job: Job, mv: MultiView) -> JobResult:
     values, ties, y = [], [], job.task.y
     # Settings of equal score are ranked by this metric.
     second = "log_loss" if job.n_classes else "rmse"
@@ -123,10 +123,10 @@ def _try_setting(job: Job, mv: MultiView) -> Outcome:
         )
     known_ties = [t for t in ties if np.isfinite(t)]
     tie = float(np.mean(known_ties)) if known_ties else None
-    return Outcome({"score": float(np.mean(known)), "folds": len(known), "tie": tie})
+    return JobResult({"score": float(np.mean(known)), "folds": len(known), "tie": tie})
 
 
-def _fit_and_predict(job: Job, mv: MultiView) -> Outcome:
+def _fit_and_predict(job: Job, mv: MultiView) -> JobResult:
     (train, test), y = job.splits[0], job.task.y
     fitted = job.fit(mv, train)
     arrays = predict_rows(fitted, mv[test], job.n_classes)
@@ -166,7 +166,7 @@ def _fit_and_predict(job: Job, mv: MultiView) -> Outcome:
     changed = None if preparation is None else preparation.site_report_
     if changed is not None:
         facts["harmonisation"] = json.loads(changed.to_json(orient="records", double_precision=15))
-    return Outcome(facts, arrays)
+    return JobResult(facts, arrays)
 
 
 def _learn_platt(job: Job, mv: MultiView) -> Platt | None:
@@ -186,8 +186,8 @@ def _learn_platt(job: Job, mv: MultiView) -> Platt | None:
     return Platt.learn(np.concatenate(margins), np.concatenate(truths))
 
 
-def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
-    """Run one job and store its result; an error of the model is stored in the outcome."""
+def run_job(data: MultiView, store: JobStore, job: Job) -> JobResult:
+    """Run one job and store its result; an error of the model is stored as its result."""
     stored = store.load(job.key)
     if stored is not None and not stored.failed:
         # Another process with the same folder has run it meanwhile.
@@ -197,21 +197,21 @@ def run_job(data: MultiView, store: JobStore, job: Job) -> Outcome:
         warnings.simplefilter("always")
         try:
             work = _try_setting if job.kind == "setting" else _fit_and_predict
-            outcome = work(job, data if model.views is None else data.select(model.views))
+            result = work(job, data if model.views is None else data.select(model.views))
         except Exception as error:  # any model may fail in its own way; the others continue
             if isinstance(error, OSError) and error.errno in _NO_FAULT_OF_THE_MODEL:
                 with writing(f"A temporary file of {model.name}"):
                     raise
-            outcome = Outcome({"error": _reason(error)})
-    outcome.facts["seconds"] = time.perf_counter() - started
+            result = JobResult({"error": _reason(error)})
+    result.facts["seconds"] = time.perf_counter() - started
     # Fits without evidence of signal are counted over the folds, and reported once.
     signal = [w for w in caught if issubclass(w.category, NoSignalWarning)]
     other = [w for w in caught if not issubclass(w.category, NoSignalWarning)]
     texts = sorted({f"{w.category.__name__}: {_first_line(str(w.message))}" for w in other})
-    outcome.facts["warnings"] = texts[:_MOST_WARNINGS]
-    outcome.facts["no_signal"] = bool(signal)
-    store.save(job.key, outcome)
-    return outcome
+    result.facts["warnings"] = texts[:_MOST_WARNINGS]
+    result.facts["no_signal"] = bool(signal)
+    store.save(job.key, result)
+    return result
 
 
 def _reason(error: Exception) -> str:
@@ -249,9 +249,9 @@ class OuterFit:
     few: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)
 
     @classmethod
-    def from_outcome(cls, job: Job, outcome: Outcome, column: int = ALL) -> OuterFit:
+    def from_result(cls, job: Job, result: JobResult, column: int = ALL) -> OuterFit:
         """Return the fit of a finished job; of a fit to a label matrix, that of one label."""
-        arrays, facts = outcome.arrays, outcome.facts
+        arrays, facts = result.arrays, result.facts
         joint = job.task.y.ndim == 2
         few = {
             limit: {

@@ -180,12 +180,12 @@ class NestedResult:
         for f in finished:
             if f.error:
                 self.failures.setdefault(model, f.error)
-            if f.job is None or f.outcome is None:
+            if f.job is None or f.result is None:
                 continue
-            notes += f.outcome.facts.get("warnings", [])
+            notes += f.result.facts.get("warnings", [])
             if f.error:
                 continue
-            fit = OuterFit.from_outcome(f.job, f.outcome, column)
+            fit = OuterFit.from_result(f.job, f.result, column)
             if f.task.permutation:
                 labels = f.task.labels
                 truth = labels if labels.ndim == 1 else labels[:, column]

@@ -29,7 +29,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from baldur.evaluation.clinical.calibration import needs_platt
 from baldur.evaluation.design import Comparison
-from baldur.evaluation.job_store import JobStore, Outcome, data_hashes, job_key, libraries
+from baldur.evaluation.job_store import JobResult, JobStore, data_hashes, job_key, libraries
 from baldur.evaluation.jobs import (
     Job,
     Split,
@@ -44,8 +44,8 @@ from baldur.evaluation.models import Model, rows_with_views
 from baldur.evaluation.shared_data import SharedData, exit_with_parent, open_data, share_data
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 
-Finished = Generator[tuple[Job, Outcome], None, None]
-"""Jobs with their outcomes, each as soon as it is done and stored."""
+Finished = Generator[tuple[Job, JobResult], None, None]
+"""Jobs with their results, each as soon as it is done and stored."""
 
 
 class Runner:
@@ -76,8 +76,8 @@ class Runner:
             with _interrupts_held_back():
                 results = parallel(call(os.getpid(), shared.path, store, job) for job in jobs)
             with closing(results):
-                for key, outcome in results:
-                    yield by_key[key], outcome
+                for key, result in results:
+                    yield by_key[key], result
         except TerminatedWorkerError as error:
             raise StudyError(
                 "A worker process was ended by the system, most often because memory ran out. The "
@@ -105,7 +105,7 @@ def _interrupts_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run_in_worker(parent: int, path: str, store: JobStore, job: Job) -> tuple[str, Outcome]:
+def _run_in_worker(parent: int, path: str, store: JobStore, job: Job) -> tuple[str, JobResult]:
     exit_with_parent(parent)
     return job.key, run_job(open_data(path), store, job)
 
@@ -160,7 +160,7 @@ class Progress:
         self.total += count
         self._left[model, kind] += count
 
-    def _count(self, job: Job, outcome: Outcome, *, reused: bool = False) -> bool:
+    def _count(self, job: Job, result: JobResult, *, reused: bool = False) -> bool:
         """Count a job that was run, or found in the store; return False if it was counted before.
 
         Models with the same estimator and views have the same jobs, which are counted for each.
@@ -171,11 +171,11 @@ class Progress:
         self._counted.add((model, job.key))
         self.done += 1
         self.reused += reused
-        self.failed += outcome.failed and not reused
+        self.failed += result.failed and not reused
         self.current = f"{model}, fold {job.task.fold.number + 1}"
         self._left[model, job.kind] -= 1
-        if "seconds" in outcome.facts:
-            self._seconds[model, job.kind].append(float(outcome.facts["seconds"]))
+        if "seconds" in result.facts:
+            self._seconds[model, job.kind].append(float(result.facts["seconds"]))
         return True
 
     def seconds_left(self) -> float | None:
@@ -212,22 +212,22 @@ _TIE_DIGITS = 10
 
 @dataclass(frozen=True)
 class FinishedTask:
-    """A task with the outcomes of its settings and of the fit of the selected one."""
+    """A task with the results of its settings and of the fit of the selected one."""
 
     task: Task
-    tried: list[Outcome]  # Of every setting; where there is only one, of its fit
+    tried: list[JobResult]  # Of every setting; where there is only one, of its fit
     job: Job | None  # The fit; None where every setting failed, on this fold or another
-    outcome: Outcome | None
+    result: JobResult | None
 
     @property
     def error(self) -> str:
         """Why the model has no fit on this fold; "" where it has one."""
-        if self.task.searched and all(outcome.failed for outcome in self.tried):
+        if self.task.searched and all(result.failed for result in self.tried):
             return _every_setting_failed(self.tried)
-        return "" if self.outcome is None else str(self.outcome.facts.get("error", ""))
+        return "" if self.result is None else str(self.result.facts.get("error", ""))
 
 
-def _every_setting_failed(tried: Sequence[Outcome]) -> str:
+def _every_setting_failed(tried: Sequence[JobResult]) -> str:
     return f"every setting failed: {tried[0].facts['error']}"
 
 
@@ -289,7 +289,7 @@ def search_on_all_rows(
         run.do(jobs, shared)
     best = run.best_setting(jobs)
     if best is None:
-        raise InputError(_every_setting_failed([run.outcomes[job.key] for job in jobs]))
+        raise InputError(_every_setting_failed([run.results[job.key] for job in jobs]))
     return best
 
 
@@ -306,7 +306,7 @@ class _Run:
         self.comparison, self.runner, self.store = comparison, runner, store
         self.on_progress = on_progress
         self.store.sweep()
-        self.outcomes: dict[str, Outcome] = {}
+        self.results: dict[str, JobResult] = {}
         self.progress = Progress(n_jobs=runner.n_jobs, inner=comparison.plan.inner)
         self._inner: dict[tuple[int, int, int], list[Split]] = {}
         sets = {model.views for model in comparison.models}
@@ -333,9 +333,9 @@ class _Run:
             final = self._final_jobs(part, first)
             self.do([job for job in final if job is not None], shared)
             for task, jobs, job in zip(part, first, final, strict=True):
-                tried = [self.outcomes[job.key] for job in jobs]
-                outcome = None if job is None else self.outcomes[job.key]
-                done.append(FinishedTask(task, tried, job, outcome))
+                tried = [self.results[job.key] for job in jobs]
+                result = None if job is None else self.results[job.key]
+                done.append(FinishedTask(task, tried, job, result))
         return done
 
     def _final_jobs(self, tasks: list[Task], first: list[list[Job]]) -> list[Job | None]:
@@ -365,29 +365,29 @@ class _Run:
         return final
 
     def do(self, jobs: Sequence[Job], shared: SharedData | None) -> None:
-        """Get the outcome of every job from the store, or by running it."""
+        """Get the result of every job from the store, or by running it."""
         waiting: dict[str, Job] = {}
         for job in jobs:
-            if job.key in self.outcomes or job.key in waiting:
+            if job.key in self.results or job.key in waiting:
                 continue
             stored = self.store.load(job.key)
             # A failed job is tried again, except where results are only gathered.
             if stored is None or (stored.failed and shared is not None):
                 waiting[job.key] = job
             else:
-                self.outcomes[job.key] = stored
+                self.results[job.key] = stored
                 self.progress._count(job, stored, reused=True)
         if shared is None and waiting:
             raise UnfinishedError("Some results are not in the store.", len(waiting))
         if shared is not None:
             self._tell()
             with closing(self.runner.run(list(waiting.values()), shared, self.store)) as finished:
-                for job, outcome in finished:
-                    self.outcomes[job.key] = outcome
-                    self.progress._count(job, outcome)
+                for job, result in finished:
+                    self.results[job.key] = result
+                    self.progress._count(job, result)
                     self._tell()
         for job in jobs:
-            counted = self.progress._count(job, self.outcomes[job.key], reused=True)
+            counted = self.progress._count(job, self.results[job.key], reused=True)
             if counted and shared is not None:
                 self._tell()
 
@@ -397,11 +397,11 @@ class _Run:
 
         def rank(job: Job) -> tuple[float, float]:
             """Return the score; equal ones are ordered by the smaller log-loss (or error)."""
-            facts = self.outcomes[job.key].facts
+            facts = self.results[job.key].facts
             tie = -float("inf") if facts.get("tie") is None else -facts["tie"]
             return round(sign * facts["score"], _TIE_DIGITS), tie
 
-        scored = [job for job in jobs if not self.outcomes[job.key].failed]
+        scored = [job for job in jobs if not self.results[job.key].failed]
         # The first of equals wins, so the order of the grid is the order of preference.
         return max(scored, key=rank).setting if scored else None
 
