@@ -9,7 +9,7 @@ from baldur import BaldurClassifier, MultiView, Preparation
 from baldur.baselines import BASELINES
 from baldur.evaluation import SideBySide, nested_cv
 from baldur.evaluation.design import open_comparison
-from baldur.evaluation.fitted_model import class_weights, predict_rows, weights_of
+from baldur.evaluation.fitted_model import predict_rows, weights_by_class, weights_of
 from baldur.evaluation.nested import fit_all_rows
 from baldur.exceptions import InputError
 from baldur.preparation import VariantFilter
@@ -36,7 +36,7 @@ def test_raw_weights_give_the_scores_of_the_model(row, classes):
     mv, y = cohort(classes=classes)
     fitted = BASELINES[row].make(random_state=0).set_params(scale="standard").fit(mv, y)
     found = weights_of(fitted, mv)
-    linear = sum(mv.view(v).read() @ class_weights(w, classes, np.arange(classes))
+    linear = sum(mv.view(v).read() @ weights_by_class(w, classes, np.arange(classes))
                  for v, w in found.raw.items())  # fmt: skip
     scores = np.asarray(fitted.decision_function(mv)).reshape(len(y), -1)
     moved = scores - linear
@@ -125,10 +125,10 @@ def test_tables_have_both_units_and_a_row_per_class():
 
 def test_classes_absent_from_training_have_no_weights():
     two = np.array([[1.0, -1.0], [2.0, 0.5]])
-    np.testing.assert_array_equal(class_weights(two, 2, np.array([0, 1])), [[-2.0], [-1.5]])
-    full = class_weights(two, 3, np.array([0, 2]))
+    np.testing.assert_array_equal(weights_by_class(two, 2, np.array([0, 1])), [[-2.0], [-1.5]])
+    full = weights_by_class(two, 3, np.array([0, 2]))
     np.testing.assert_array_equal(full, [[1, np.nan, -1], [2, np.nan, 0.5]])
-    one = class_weights(np.array([[4.0]]), 3, np.array([1, 2]))
+    one = weights_by_class(np.array([[4.0]]), 3, np.array([1, 2]))
     np.testing.assert_array_equal(one, [[np.nan, -2, 2]])
 
 

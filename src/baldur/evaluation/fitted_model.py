@@ -62,7 +62,7 @@ def on_prepared(estimator: Any) -> bool:
     return bool(getattr(estimator, "coef_on_prepared", isinstance(estimator, BaselineEstimator)))
 
 
-def class_weights(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarray:
+def weights_by_class(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarray:
     """Return the weights with one output per class that is reported.
 
     Shapes: weights (n_features, n_outputs); returns (n_features, 1 or n_classes).

@@ -19,11 +19,11 @@ from baldur.estimators.summary import FEW
 from baldur.evaluation.clinical.calibration import Platt
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.fitted_model import (
-    class_weights,
     one_label,
     predict_rows,
     predict_submodels,
     read_selection,
+    weights_by_class,
     weights_of,
 )
 from baldur.evaluation.job_store import JobResult, JobStore
@@ -157,7 +157,7 @@ def _fit_and_predict(job: Job, mv: MultiView) -> JobResult:
         for name, part in (("weight", weights.per_sd[view]), ("raw", weights.raw[view])):
             selected = part[index]
             arrays[f"{name}{i}"] = (
-                selected if joint else class_weights(selected, job.n_classes, seen)
+                selected if joint else weights_by_class(selected, job.n_classes, seen)
             )
     facts["views"], facts["variance"] = views, variance
     if not job.task.permutation:

@@ -58,17 +58,19 @@ def fold_scores(
     return scores.drop(columns="position")
 
 
+@one_thread()
 def build_table(
     scores: pd.DataFrame,
-    pooled: Mapping[tuple[str, str], Sequence[float]],
+    sample: Resampled | None,
     metrics: Sequence[str],
     models: Sequence[str],
     notes: Mapping[str, tuple[str, str]],
     failures: Mapping[str, str],
 ) -> pd.DataFrame:
-    """Return the table of a comparison from its scores and its pooled estimates and intervals.
+    """Return the table of a comparison from the scores of its folds and its pooled predictions.
 
-    `notes` has for each model what stands before and after the notes on its scores, "" for nothing.
+    `sample` is None where no model has predictions. `notes` has for each model what stands before
+    and after the notes on its scores, "" for nothing.
     """
     rows = []
     for model in models:
@@ -86,21 +88,15 @@ def build_table(
             if 0 < len(known) < len(values):
                 heading = METRICS[column].heading
                 row_notes.append(f"{heading} over {len(known)} of {len(values)} folds")
-            ends = pooled.get((model, column), (np.nan,) * 3)
+            ends: tuple[float, ...] = (np.nan,) * len(POOLED)
+            if sample is not None and model in sample.models:
+                ends = sample.interval(model, column)
             row |= {f"{column}_{end}": value for end, value in zip(POOLED, ends, strict=True)}
         row["folds"] = len(folds)
         row["note"] = "; ".join(note for note in (*row_notes, after) if note)
         row["failure"] = failures.get(model, "")
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def pooled_intervals(
-    sample: Resampled, metrics: Sequence[str]
-) -> dict[tuple[str, str], Sequence[float]]:
-    """Return estimate and interval of every model and metric on pooled predictions."""
-    with one_thread():
-        return {(m, name): sample.interval(m, name) for m in sample.models for name in metrics}
 
 
 def prediction_notes(
@@ -129,7 +125,7 @@ def recompute_table(predictions: pd.DataFrame, selection: pd.DataFrame) -> pd.Da
     metrics = default_metrics(bool(classes))
     return build_table(
         fold_scores(predictions, metrics, classes, selection),
-        pooled_intervals(Resampled(predictions, classes), metrics) if len(predictions) else {},
+        Resampled(predictions, classes) if len(predictions) else None,
         metrics,
         list(dict.fromkeys(predictions["model"])),
         prediction_notes(predictions, classes),

@@ -28,7 +28,6 @@ from baldur.evaluation.metric_table import (
     format_table,
     mean_scores,
     permutation_tests,
-    pooled_intervals,
     prediction_notes,
 )
 from baldur.evaluation.metrics import AVERAGE
@@ -403,7 +402,7 @@ class NestedResult:
         )
         return build_table(
             self._scores,
-            pooled_intervals(self.resampled, self.metrics) if self.finished() else {},
+            self.resampled if self.finished() else None,
             self.metrics,
             self.models,
             notes,
