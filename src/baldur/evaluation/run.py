@@ -427,16 +427,11 @@ class _Run:
         splits = _measured_rows(splits, self._measured[model.views], test=searching)
         estimator = model.make(setting, seed, searching=searching)
         inner = [] if searching else self._platt_folds(task, estimator)
-        more = {"inner": [[np.asarray(part) for part in pair] for pair in inner]} if inner else {}
         key = job_key(
-            libraries=libraries(), form=FORM, kind=kind, seed=seed,
-            estimator=estimator,
-            data=self._hashes[model.views],
-            splits=[[np.asarray(part) for part in pair] for pair in splits],
+            libraries=libraries(), form=FORM, kind=kind, seed=seed, estimator=estimator,
+            data=self._hashes[model.views], splits=splits, inner=inner,
             labels=[y[np.concatenate(pair)] for pair in splits],
-            n_classes=n_classes,
-            metric=comparison.metric if searching else "",
-            groups=groups, **more,
+            n_classes=n_classes, metric=comparison.metric if searching else "", groups=groups,
         )  # fmt: skip
         return Job(
             key, kind, task, setting, seed, splits, comparison.metric, n_classes, groups, inner
