@@ -106,6 +106,8 @@ def test_a_model_shows_its_selected_voxels():
     assert display.table["weight"].to_numpy() == pytest.approx(weights[0, kept])
     cells = np.asarray(display.image("grey").dataobj)
     assert cells[info["i"], info["j"], info["k"]] == pytest.approx(weights[0])
+    with pytest.raises(InputError, match="no class 'other'"):
+        BrainDisplay.from_estimator(model, "other")
     model.feature_info_ = {}
     with pytest.raises(InputError, match="images"):
         BrainDisplay.from_estimator(model)

@@ -22,6 +22,17 @@ _COLOURS = ("#00345c", "#0072B2", "#9cc7e3", "#fbe3b5", "#f3b94a", "#E69F00")
 _TITLE, _LEGEND = 0.32, 0.5
 
 
+def _weights(model: Any, view: str, output: str | None) -> np.ndarray:
+    """Return the weights of a view for one class, or for every class; shape (classes, features)."""
+    weights = np.asarray(model.coef_scaled_[view])
+    if output is None:
+        return weights
+    names = [str(c) for c in getattr(model, "classes_", [])]
+    if output not in names:
+        raise InputError(f"There is no class {output!r}, only {names}.")
+    return weights[[names.index(output)]] if len(weights) > 1 else weights
+
+
 class BrainDisplay(Display):
     """Weights on slices of the brain, a row per view and one for the overlap.
 
@@ -76,19 +87,16 @@ class BrainDisplay(Display):
             Class whose weights are shown; by default the positive or the last one.
         """
         parts, grids = [], {}
-        names = [str(c) for c in getattr(model, "classes_", [])]
         for view in model.view_names_:
             info = model.feature_info_.get(view)
             if info is None or not {"shape", "affine"} <= set(info.attrs):
                 continue
             grids[view] = dict(info.attrs)
-            coef = model.coef_scaled_[view]
-            row = names.index(output) if output in names and len(coef) > 1 else -1
             selected = np.flatnonzero(model.selected_features_[view])
             part = info.iloc[selected].assign(
                 view=view,
                 feature=np.asarray(model.feature_names_[view])[selected].astype(str),
-                weight=coef[row, selected],
+                weight=_weights(model, view, output)[-1, selected],
             )
             part.attrs = {}
             parts.append(part)
@@ -167,10 +175,9 @@ class BrainDisplay(Display):
             marks = nib.Nifti1Image(
                 (np.asarray(other.dataobj) != 0).astype(np.float32), other.affine
             )
-            if other.shape != first.shape or not np.allclose(other.affine, first.affine):
-                marks = image.resample_to_img(
-                    marks, first, interpolation="nearest", force_resample=True, copy_header=True
-                )
+            marks = image.resample_to_img(
+                marks, first, interpolation="nearest", force_resample=False, copy_header=True
+            )
             code = place if len(self.views) == 2 else 1
             total += code * (np.asarray(marks.dataobj) > 0.5).astype(np.int16)
         return nib.Nifti1Image(total, first.affine)
@@ -383,19 +390,14 @@ class ManhattanDisplay(Display):
         view = located[0] if view is None else view
         if view not in views:
             raise InputError(f"There is no view {view!r} in the model, only {views}.")
-        coef = np.abs(model.coef_scaled_[view])
-        if output is not None:
-            names = [str(c) for c in getattr(model, "classes_", [])]
-            if output not in names:
-                raise InputError(f"There is no class {output!r}, only {names}.")
-            coef = coef[[names.index(output) if len(coef) > 1 else 0]]
+        size = np.abs(_weights(model, view, output)).max(axis=0)
         table = pd.DataFrame({"feature": np.asarray(model.feature_names_[view]).astype(str)})
         if (info := infos.get(view)) is not None:
             columns = [c for c in ("chromosome", "position") if c in info]
             table[columns] = info[columns].to_numpy()
         inclusion = getattr(model, "inclusion_probability_", {})
         by_weight = weights or not inclusion or output is not None
-        table["value"] = coef.max(axis=0) if by_weight else np.asarray(inclusion[view])
+        table["value"] = size if by_weight else np.asarray(inclusion[view])
         table["selected"] = model.selected_features_[view]
         value = "|weight| per s.d." if by_weight else "Inclusion probability"
         return cls(table, value=value, view=view)
