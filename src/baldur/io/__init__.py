@@ -17,8 +17,7 @@ Nothing stored in a file is executed, and nothing is fetched from a network. Rea
 budget of memory and time in `baldur.core.limits`, whatever a file claims or unpacks to.
 
 In: paths of files. Out: `MultiView` and tables. Each file format has a module with its parser.
-May import: `baldur.exceptions`, `baldur.core.atomic_io`, `baldur.views` and
-`baldur.preparation`.
+May import: `exceptions`, `core`, `views` and `preparation`.
 """
 
 from baldur.io.align import align
