@@ -280,7 +280,7 @@ def region_names(given: Any) -> dict[int, str]:
 
 
 def number_regions(
-    labels: np.ndarray, inside: np.ndarray, names: Mapping[int, str], grid: Grid, source: str | None
+    labels: np.ndarray, inside: np.ndarray, names: Mapping[int, str], grid: Grid
 ) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
     """Return the labelled voxels inside, the region of each, and a table of the regions.
 
@@ -306,9 +306,6 @@ def number_regions(
     info = pd.DataFrame({"label": known, "region": text, "n_voxels": sizes})
     for axis, at in zip("xyz", place.T, strict=True):
         info[axis] = (np.bincount(region, at) / sizes).astype(np.float32)
-    info.attrs.update(
-        shape=list(grid.shape), affine=grid.affine.tolist(), kind="regions", atlas=source
-    )
     return voxels, region, info
 
 

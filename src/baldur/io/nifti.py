@@ -170,16 +170,18 @@ def read_nifti(
         # The absolute path, so that weights can be written back later.
         file = isinstance(atlas, (str, os.PathLike))
         source = str(as_path(atlas).absolute()) if file else None
-        voxels, region, info = number_regions(
-            labels, inside, region_names(atlas_labels), grid, source
-        )
+        voxels, region, info = number_regions(labels, inside, region_names(atlas_labels), grid)
         names = feature_names(info["region"], source or "atlas_labels")
+        what = {"kind": "regions", "atlas": source}
     elif atlas_labels is not None:
         raise InputError("atlas_labels= names the regions of atlas=, which is not given.")
     else:
         check_grid(grid, max_bytes, int(inside.sum()))
         info = _voxel_info(inside, grid)
         names = _voxel_names(info)
+        what = {"kind": "voxels"}
+    # Plain lists, which any file format can store.
+    info.attrs.update(shape=list(grid.shape), affine=grid.affine.tolist(), **what)
     if atlas is None and cache_dir is not None:
         matrix = _cached_matrix(listed, read, inside, cache_dir)
     else:
@@ -274,15 +276,12 @@ def _mask_on(mask: Any, grid: Grid, max_bytes: int) -> np.ndarray:
 def _voxel_info(inside: np.ndarray, grid: Grid) -> pd.DataFrame:
     index = np.argwhere(inside)
     place = grid.places(index)
-    info = pd.DataFrame(
+    return pd.DataFrame(
         {
             **{axis: index[:, a].astype(np.int32) for a, axis in enumerate("ijk")},
             **{axis: place[:, a].astype(np.float32) for a, axis in enumerate("xyz")},
         }
     )
-    # Plain lists, which any file format can store.
-    info.attrs.update(shape=list(grid.shape), affine=grid.affine.tolist(), kind="voxels")
-    return info
 
 
 def _voxel_names(info: pd.DataFrame) -> np.ndarray:

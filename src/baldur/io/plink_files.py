@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from baldur.core.escape import check_names
-from baldur.core.limits import MAX_BYTES, ReadLimits, check_size, text_array
+from baldur.core.limits import MAX_BYTES, ReadLimits, check_size
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
 from baldur.io.files import check_unique_columns, parsing
+from baldur.views.encode import feature_names
 from baldur.views.sources import MISSING_INT8, read_lines
 
 _BED_MAGIC = b"\x6c\x1b"
@@ -295,9 +295,7 @@ def _names(table: pd.DataFrame, path: Path, max_bytes: int) -> np.ndarray:
         place = table.iloc[dots]
         parts = (place[key] for key in ("chromosome", "position", "allele_1", "allele_2"))
         names[dots] = [":".join(four) for four in zip(*parts, strict=True)]
-    listed = names.tolist()
-    check_names(listed, "name of a variant", str(path))
-    return text_array(listed, str(path), max_bytes)
+    return feature_names(names, path, max_bytes, "name of a variant")
 
 
 def _compact(table: pd.DataFrame) -> pd.DataFrame:

@@ -60,10 +60,12 @@ def decimal_commas(levels: Sequence[str]) -> bool:
     return hits >= 3 and hits >= 0.8 * len(levels)
 
 
-def feature_names(names: Any, origin: object, max_bytes: int = MAX_BYTES) -> np.ndarray:
+def feature_names(
+    names: Any, origin: object, max_bytes: int = MAX_BYTES, what: str = "feature name"
+) -> np.ndarray:
     """Return names of features as an array of text, without control characters."""
     listed = [str(name) for name in names]
-    check_names(listed, "feature name", str(origin))
+    check_names(listed, what, str(origin))
     return text_array(listed, str(origin), max_bytes)
 
 
