@@ -131,7 +131,7 @@ def test_rounding_errors_of_the_share_of_features_are_0(mean, sd, said):
     assert _mean_and_sd(mean, sd, FEATURES, _FORMS["text"]) == said
 
 
-def test_permuted_labels_of_a_sample_stay_together():
+def test_permuted_rows_of_outcomes_stay_whole():
     Y = np.random.default_rng(1).integers(0, 2, (60, 3))
     for groups in (None, np.repeat(np.arange(20), 3)):
         made = permute_labels(Y, groups, np.random.default_rng(0))

@@ -7,7 +7,6 @@ from pandas.testing import assert_frame_equal
 from scipy.special import expit
 
 from baldur.evaluation.clinical import metric_intervals
-from baldur.evaluation.result_files import TABLES
 from baldur.exceptions import InputError
 from baldur.plots import (
     CalibrationDisplay,
@@ -20,7 +19,6 @@ from baldur.plots import (
     RocDisplay,
     ViewShareDisplay,
 )
-from baldur.plots.display import results_of
 
 RESAMPLES = 200
 
@@ -196,35 +194,22 @@ def test_precision_ends_at_the_prevalence(result):
 
 
 def test_calibration_and_decision_show_the_tables_of_the_evaluation(result, run):
-    made, shared = result.evaluation(), results_of(result)
-    curve = CalibrationDisplay.from_result(shared)
+    made = result.evaluation()
+    curve = CalibrationDisplay.from_result(result)
     assert_frame_equal(curve.table, made.calibration_curve)
     people = curve.spread.groupby("model")["people"].sum()
     assert people.to_numpy() == pytest.approx(70)
     assert_frame_equal(
         CalibrationDisplay.from_result(run).table, curve.table, check_exact=False, rtol=1e-9
     )
-    benefit = DecisionDisplay.from_result(shared)
+    benefit = DecisionDisplay.from_result(result)
     assert_frame_equal(benefit.table, made.decision)
     some = DecisionDisplay.from_result(run, ["ridge"])
     assert set(some.table["model"]) == {"treat all", "treat none", "ridge"}
 
 
-def test_results_of_a_folder_equal_those_in_memory(result, run):
-    there, here = results_of(run), results_of(result)
-    assert there.classes == here.classes
-    for name in ("predictions", "selection", "weights", "views", "view_shares", "presence"):
-        assert_frame_equal(there.table(name), here.table(name), check_dtype=False)
-    for name, file in TABLES.items():
-        read, made = there.table(name), here.table(name)
-        assert (list(read), len(read)) == (list(made), len(made)), name
-        assert not len(made) or set(file.columns) <= set(made), name
-    assert len(there.table("learning_curve")) == 0
-    assert results_of(there).table("selection") is there.table("selection")
-
-
 def test_results_of_something_else_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such folder"):
-        results_of(tmp_path / "none")
+        ForestDisplay.from_result(tmp_path / "none")
     with pytest.raises(InputError, match="nested_cv"):
-        results_of(3)
+        ForestDisplay.from_result(3)

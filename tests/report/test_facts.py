@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from baldur import BaldurClassifier
+from baldur.evaluation.result_files import TABLES
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.report.answer import other_models
@@ -68,6 +69,19 @@ def test_a_folder_says_what_the_result_in_memory_says(run, result):
     for name in ("models", "features", "participants", "presence"):
         assert ours.tables[name].rows == theirs.tables[name].rows, name
     assert [p.value for p in ours.people] == [p.value for p in theirs.people]
+
+
+def test_tables_of_a_folder_equal_those_in_memory(result, folder):
+    there, here = Results(folder=folder), Results(result)
+    assert there.classes == here.classes
+    for name in ("predictions", "selection", "weights", "views", "view_shares", "presence"):
+        pd.testing.assert_frame_equal(there.table(name), here.table(name), check_dtype=False)
+    for name, file in TABLES.items():
+        read, made = there.table(name), here.table(name)
+        assert (list(read), len(read)) == (list(made), len(made)), name
+        assert not len(made) or set(file.columns) <= set(made), name
+    assert len(there.table("learning_curve")) == 0
+    assert there.table("selection") is there.table("selection")
 
 
 def test_figures_of_the_models_are_those_of_the_table(run, result):
