@@ -8,13 +8,8 @@ import pytest
 from baldur import BaldurClassifier
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
-from baldur.evaluation import Model
 from baldur.evaluation.design import open_comparison
-from baldur.evaluation.job_store import JobResult
-from baldur.evaluation.jobs import Job, Task
 from baldur.evaluation.preview import _at_width, _relative_cost, preview
-from baldur.evaluation.run import Progress
-from baldur.evaluation.splits import Fold
 
 RIDGE = type(BASELINES["Ridge logistic"].make())
 
@@ -96,32 +91,6 @@ def test_the_default_fit_repeats_its_folds_less_often_on_many_rows():
     model = BaldurClassifier()
     assert _relative_cost(model, 400) > _relative_cost(model, 1000)
     assert _relative_cost(RIDGE(), 400) < _relative_cost(RIDGE(), 1000)
-
-
-def count(state, model, kind, seconds, times=1):
-    nothing = np.zeros(0)
-    task = Task(Model(model, None), 0, nothing, Fold(0, 0, nothing, nothing))
-    for _ in range(times):
-        job = Job(f"job {state.done}", kind, task, {}, 0, [], "auc", 2)
-        state._count(job, JobResult({"seconds": seconds}))
-
-
-def test_the_time_left_is_that_of_each_model():
-    """A slow model that is done does not make the others slow."""
-    state = Progress(inner=5)
-    for model, kind, jobs in (("slow", "final", 5), ("fast", "setting", 20), ("fast", "final", 5)):
-        state._expect(model, kind, jobs)
-    count(state, "slow", "final", 60.0)
-    assert state.seconds_left() is None
-    count(state, "fast", "setting", 0.4)
-    # A setting is fitted on four fifths of the rows five times.
-    assert state.seconds_left() == pytest.approx(4 * 60 + 19 * 0.4 + 5 * 0.1)
-    count(state, "slow", "final", 60.0, times=4)
-    assert state.seconds_left() == pytest.approx(19 * 0.4 + 5 * 0.1)
-    count(state, "fast", "setting", 0.4, times=19)
-    # Its settings failed, so that there are no final fits.
-    state._expect("fast", "final", -5)
-    assert (state.seconds_left(), state.total, state.done) == (0.0, 25, 25)
 
 
 def test_the_jobs_of_several_outcomes_are_counted_before_they_are_run():
