@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -230,13 +229,7 @@ def _file_at(path: Path) -> Path:
 def _write(path: Path, make: Callable[..., Page], *arguments: Any, **options: Any) -> Path:
     """Make a page and write it, if the libraries that it needs are there."""
     check_extra()
-    collects = gc.isenabled()
-    gc.disable()  # slow while figures create many objects
-    try:
-        text = render(make(*arguments, **options))
-    finally:
-        if collects:
-            gc.enable()
+    text = render(make(*arguments, **options))
     check_writable(path.parent)
     write_atomically(path, text.encode("utf-8"))
     return path
