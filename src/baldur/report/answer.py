@@ -128,31 +128,35 @@ def _how(run: Results) -> str:
 
 
 def prediction_sentence(
-    found: Prediction, doubts: Sequence[str] = (), question: str = PREDICT
+    prediction: Prediction, doubts: Sequence[str] = (), question: str = PREDICT
 ) -> Sentence:
     """Return whether the outcome can be predicted; `doubts` are codes of checks."""
-    value, metric, outcome = found.value, f"the {found.metric} of {found.of}", NOT_SHOWN
+    value, metric, outcome = (
+        prediction.value,
+        f"the {prediction.metric} of {prediction.of}",
+        NOT_SHOWN,
+    )
     seen = in_words(value.estimate, value.low, value.high)
-    figure, chance = f"{metric} is {seen}, {found.how}", number(found.chance)
+    figure, chance = f"{metric} is {seen}, {prediction.how}", number(prediction.chance)
     if not value.known:
         outcome = UNKNOWN
         text = (
             f"This cannot be determined: {metric} could not be estimated with an interval, "
-            f"{found.how}."
+            f"{prediction.how}."
         )
-    elif value.high < found.chance:
+    elif value.high < prediction.chance:
         text = (
             f"No: {figure}. The whole interval lies below {chance}, which guessing gives; look for "
             "errors in the outcome or in the matching of files."
         )
-    elif value.low <= found.chance:
+    elif value.low <= prediction.chance:
         text = (
             f"This was not shown: {figure}. The interval includes {chance}, which guessing gives."
         )
-    elif found.p is not None and not found.p <= ALPHA:
+    elif prediction.p is not None and not prediction.p <= ALPHA:
         text = (
             f"This was not shown: {figure}, but labels permuted at random do as well "
-            f"(p = {number(found.p, 3)})."
+            f"(p = {number(prediction.p, 3)})."
         )
     else:
         outcome = SHOWN
@@ -376,8 +380,8 @@ def _named(rows: pd.DataFrame) -> str:
     return listed([f"{short(m)} ({text})" for m, text in zip(rows["model"], seen, strict=True)], 6)
 
 
-def _verb(names: Sequence[str] | pd.DataFrame, one: str, many: str) -> str:
-    return one if len(names) == 1 else many
+def _verb(names: Sequence[str] | pd.DataFrame, singular: str, plural: str) -> str:
+    return singular if len(names) == 1 else plural
 
 
 # -- Is a linear model enough? -------------------------------------------------------------------
@@ -392,8 +396,8 @@ def gains_of_trees(run: Results) -> pd.DataFrame:
     linear = [name for name in there if name in LINEAR_MODELS]
     trees = [name for name in there if name in TREE_MODELS]
     gains = [differences_of(run, tree, linear).assign(tree=tree) for tree in trees]
-    found = [one for one in gains if len(one)]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    known = [gain for gain in gains if len(gain)]
+    return pd.concat(known, ignore_index=True) if known else pd.DataFrame()
 
 
 def better_trees(gains: pd.DataFrame) -> list[str]:
@@ -414,10 +418,10 @@ def named_trees(gains: pd.DataFrame, trees: Sequence[str]) -> str:
     """
     worse, texts = _worse_trees(gains), []
     for tree in trees:
-        own = gains[(gains["tree"] == tree) & side_of_zero(gains).notna()]
+        rows = gains[(gains["tree"] == tree) & side_of_zero(gains).notna()]
         seen = "no interval"
-        if len(own):
-            least = own.sort_values("high" if tree in worse else "estimate", kind="stable").iloc[0]
+        if len(rows):
+            least = rows.sort_values("high" if tree in worse else "estimate", kind="stable").iloc[0]
             value, low, high = least[[*ENDS]]
             seen = f"{estimate(value, low, high, 3, sign=True)} against {short(least['model'])}"
         texts.append(f"{short(tree)} ({seen})")

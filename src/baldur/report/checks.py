@@ -141,15 +141,15 @@ def codes_of(judged: Judged) -> tuple[list[str], list[str]]:
 
 def _chance(run: Results, main: str) -> list[str]:
     """Return the check of chance level, which applies if the first headline is not "shown"."""
-    found = prediction_of(run, main)
-    if prediction_sentence(found).outcome == SHOWN:
+    prediction = prediction_of(run, main)
+    if prediction_sentence(prediction).outcome == SHOWN:
         return []
     text = (
-        f"{found.metric} of {short(main)} on held-out people is {found.value}; guessing gives "
-        f"{number(found.chance)}."
+        f"{prediction.metric} of {short(main)} on held-out people is {prediction.value}; guessing "
+        f"gives {number(prediction.chance)}."
     )
-    if found.p is not None:
-        text += f" Permutation test: p = {number(found.p, 3)}."
+    if prediction.p is not None:
+        text += f" Permutation test: p = {number(prediction.p, 3)}."
     return [text[0].upper() + text[1:]]
 
 
@@ -217,10 +217,10 @@ def _sites(run: Results) -> list[str] | None:
     y = people["label"].astype(str) if run.classes else people["label"].astype(float)
     outcome = str(run.record.get("outcome") or "the outcome")
     scheme = str(run.record.get("scheme") or "")
-    made = site_predicts(
+    findings = site_predicts(
         people["site"].astype(str).to_numpy(), y.to_numpy(), outcome, bool(run.classes), scheme
     )
-    return [f"{short(made[0].what, 300)}."] if made else []
+    return [f"{short(findings[0].what, 300)}."] if findings else []
 
 
 def _one_feature_of_folds(run: Results, main: str) -> list[str] | None:
@@ -249,12 +249,12 @@ def _calibration(run: Results, main: str) -> list[str] | None:
         return None
     seen = []
     for name in dict.fromkeys(rows["class"].astype(str)):
-        own = rows[rows["class"].astype(str) == name]
+        of_class = rows[rows["class"].astype(str) == name]
         which = f" of {short(name)}" if len(run.classes) > 2 else ""
         for measure, right in (("slope", 1.0), ("intercept", 0.0)):
-            found = interval_of(own, measure=measure)
-            if found.known and not found.low <= right <= found.high:
-                seen.append(f"{measure}{which} {found}")
+            interval = interval_of(of_class, measure=measure)
+            if interval.known and not interval.low <= right <= interval.high:
+                seen.append(f"{measure}{which} {interval}")
     return [f"Calibration of {short(main)}: {listed(seen)}."] if seen else []
 
 

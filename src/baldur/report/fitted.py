@@ -119,8 +119,8 @@ class FittedModel:
 
     def path(self) -> pd.DataFrame:
         """Return the submodel path, empty where there is none."""
-        found = getattr(self.inner, "sparsity_path_", None)
-        return pd.DataFrame() if found is None else pd.DataFrame(found)
+        path = getattr(self.inner, "sparsity_path_", None)
+        return pd.DataFrame() if path is None else pd.DataFrame(path)
 
 
 LARGEST = 3_000_000
@@ -152,14 +152,14 @@ def calculator_of(model: FittedModel | None) -> Calculator:
     from baldur.saving.card import make_card, scorer
 
     try:
-        made = make_card(model.estimator, classes=model.classes or None)
+        model_card = make_card(model.estimator, classes=model.classes or None)
     except InputError as error:
         return Calculator(str(error))
-    if made.model is None:
-        return Calculator(made.reason)
-    about_person = [c["name"] for c in made.model["covariates"]]
-    if made.model["sites"]:
-        about_person = [made.model["sites"]["by"], *about_person]
+    if model_card.model is None:
+        return Calculator(model_card.reason)
+    about_person = [c["name"] for c in model_card.model["covariates"]]
+    if model_card.model["sites"]:
+        about_person = [model_card.model["sites"]["by"], *about_person]
     if about_person:
         listed = ", ".join(short(name) for name in dict.fromkeys(about_person))
         return Calculator(
@@ -167,7 +167,7 @@ def calculator_of(model: FittedModel | None) -> Calculator:
             "(sites harmonised or covariates regressed out). Predict from a file with baldur "
             "predict."
         )
-    features = made.model["features"]
+    features = model_card.model["features"]
     if not features:
         return Calculator(
             "No feature was selected: everybody gets the same prediction, the base rate."
@@ -177,9 +177,9 @@ def calculator_of(model: FittedModel | None) -> Calculator:
             f"The model uses {counted(len(features), 'feature')}, too many to type in. Predict "
             "from a file with baldur predict."
         )
-    known = {(w["view"], w["feature"]): w["training_range"] for w in made.about["weights"]}
+    known = {(w["view"], w["feature"]): w["training_range"] for w in model_card.about["weights"]}
     card = {
-        "model": made.model,
+        "model": model_card.model,
         "ranges": [known.get((f["view"], f["name"])) for f in features],
     }
     if len(json.dumps(card)) > LARGEST:

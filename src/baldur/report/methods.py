@@ -50,7 +50,7 @@ def methods_of_run(run: Results, main: str | None, about: str = "run") -> str:
         select_by=METRICS[metric].heading if metric in METRICS else "the chosen metric",
         scale=_SCALES.get(str(record.get("scale") or "")),
         whole=[m for m in record.get("models", []) if m not in record.get("view_sets", {})],
-        added=any(len(one.table("added_value")) for one in (run, *run.outcomes.values())),
+        added=any(len(results.table("added_value")) for results in (run, *run.outcomes.values())),
         baldur=main is not None and main.startswith("BALDUR"),
     )
 

@@ -70,8 +70,8 @@ def make_page(
 def main_model(run: Results) -> str | None:
     """Return the model that the page is about: BALDUR, or else the best by the chosen metric."""
     there = run.with_all_views or run.finished
-    own = [m for m in there if m.startswith("BALDUR")]
-    return next(iter([*own, *run.ranked.index, *there]), None)
+    baldur = [m for m in there if m.startswith("BALDUR")]
+    return next(iter([*baldur, *run.ranked.index, *there]), None)
 
 
 def answer_of_run(
@@ -103,7 +103,7 @@ def answer_of_model(model: FittedModel) -> list[Sentence]:
     if inner is None:
         text = f"{short(model.name)} does not report which features it uses, or how much."
         return [Sentence(FEATURES, text, UNKNOWN)]
-    made = []
+    sentences = []
     if hasattr(inner, "signal_shown_"):
         gain = against_base_rate(inner.signal_)
         shown = bool(inner.signal_shown_)
@@ -113,8 +113,8 @@ def answer_of_model(model: FittedModel) -> list[Sentence]:
             else f"This was not shown: on held-out training rows the model is {gain}, less than "
             "95 % confidence needs."
         )
-        made.append(Sentence(PREDICT, text, SHOWN if shown else NOT_SHOWN))
-    return [*made, Sentence(FEATURES, features.selection_of_model(model))]
+        sentences.append(Sentence(PREDICT, text, SHOWN if shown else NOT_SHOWN))
+    return [*sentences, Sentence(FEATURES, features.selection_of_model(model))]
 
 
 def _run_page(run: Results, model: FittedModel | None, people: str, title: str | None) -> Page:
@@ -228,20 +228,20 @@ def outcomes_page(
     plans = [Plan("outcomes", "outcomes", caption, make, wide=True)]
     plans += latent_plans(model, "outcomes") if model is not None else []
     outcomes: list[OutcomeSection] = []
-    for number, (name, one) in enumerate(run.outcomes.items(), 1):
-        own = main if main in one.finished else main_model(one)
-        found = checks_of(judge_run(one, own))
+    for number, (name, results) in enumerate(run.outcomes.items(), 1):
+        model_of_outcome = main if main in results.finished else main_model(results)
+        of_outcome = checks_of(judge_run(results, model_of_outcome))
         section = OutcomeSection(
             f"outcome-{number}",
             short(name, 80),
-            own or "",
-            answer_of_run(one, own, found),
-            [c for c in found if c not in checks],  # the others are on the page already
-            _link(run, one) if linked else "",
+            model_of_outcome or "",
+            answer_of_run(results, model_of_outcome, of_outcome),
+            [c for c in of_outcome if c not in checks],  # the others are on the page already
+            _link(run, results) if linked else "",
         )
         outcomes.append(section)
         if number <= _MOST_DRAWN:
-            plans += _plans_of_outcome(one, section)
+            plans += _plans_of_outcome(results, section)
     return Page(
         **methods.about_run(run, main),
         title=title or str(run.record.get("title") or "") or f"Comparison of models for {n}",
@@ -300,18 +300,20 @@ def _answer(run: Results, main: str | None, outcomes: list[OutcomeSection]) -> l
     question = "Can the outcomes be predicted, on average?"
     if main is None:
         text = "No model finished for every outcome, so there is no mean. The reasons are below."
-        made = [Sentence(question, text, "unknown")]
+        sentences = [Sentence(question, text, "unknown")]
     else:
         seen = prediction_of(run, main)
         mean = replace(seen, metric=f"mean {seen.metric} over {n} outcomes", of=short(main))
-        made = [prediction_sentence(mean, question=question)]
+        sentences = [prediction_sentence(mean, question=question)]
     shown = [o.name for o in outcomes if o.answer[0].outcome == SHOWN]
     other = [o.name for o in outcomes if o.answer[0].outcome != SHOWN]
     text = f"Shown for {len(shown)} of {n}" + (f": {listed(shown, 12)}." if shown else ".")
     text += f" Not shown for {listed(other, 12)}." if other and shown else ""
     text += " Each is judged by its own interval, not adjusted for the number of outcomes."
-    made.append(Sentence("Which of them?", text))
+    sentences.append(Sentence("Which of them?", text))
     others = pd.DataFrame() if main is None else other_models(run, main)
     if main is not None and len(others):
-        made.append(comparison_sentence(others.assign(metric="mean " + others["metric"]), main))
-    return made
+        sentences.append(
+            comparison_sentence(others.assign(metric="mean " + others["metric"]), main)
+        )
+    return sentences

@@ -95,12 +95,12 @@ def people_of_run(run: Results, main: str | None, people: str) -> dict[str, Any]
 
 def _missing_views(people: pd.DataFrame) -> dict[str, list[str]]:
     """Return the missing views of every sample with missing views."""
-    made: dict[str, list[str]] = {}
+    missing: dict[str, list[str]] = {}
     for column in people.columns:
         if column.startswith(HAS):
             for sample in people.loc[people[column] == 0, "sample"]:
-                made.setdefault(str(sample), []).append(column.removeprefix(HAS))
-    return made
+                missing.setdefault(str(sample), []).append(column.removeprefix(HAS))
+    return missing
 
 
 def _means(table: pd.DataFrame, classes: list[str]) -> pd.DataFrame:

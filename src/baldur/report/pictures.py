@@ -92,8 +92,8 @@ def plans_of(run: Results | None, main: str | None, model: FittedModel | None) -
         plans += _plans_of_run(run, main)
     if model is not None and model.inner is not None:
         # The outer folds of a study answer the same question without having chosen anything.
-        own = _plans_of_model(model)
-        plans += own if run is None else [p for p in own if p.id != "few-features-fit"]
+        of_model = _plans_of_model(model)
+        plans += of_model if run is None else [p for p in of_model if p.id != "few-features-fit"]
     return plans
 
 
@@ -230,17 +230,17 @@ def latent_plans(model: FittedModel, section: str) -> list[Plan]:
 
 def draw(plans: Sequence[Plan]) -> tuple[list[Picture], list[str]]:
     """Draw the figures; one that cannot be drawn is listed, and does not stop the page."""
-    made, left = [], []
+    pictures, left = [], []
     for plan in (plan for plan in plans if plan.when):
         try:
-            made.append(_picture(plan, plan.make()))
+            pictures.append(_picture(plan, plan.make()))
         except (InputError, MissingExtraError) as error:
             if not plan.optional:
                 left.append(f"{plan.caption}: {short(error, 300)}")
         except Exception as error:
             # Tables of a stranger's folder may contradict each other in ways no check foresees.
             left.append(f"{plan.caption}: {type(error).__name__}, {short(error, 300)}")
-    return made, left
+    return pictures, left
 
 
 def _picture(plan: Plan, display: plots.Display) -> Picture:

@@ -339,10 +339,10 @@ def outcome_counts(run: Results) -> Table:
         Column("Share", "share", percent),
     ]
     rows = []
-    for name, one in run.outcomes.items():
-        labels = one.people.get("label", pd.Series(dtype=str)).astype(str)
-        yes, total = int((labels == one.classes[-1]).sum()), len(labels)
-        if "label" in one.people:
+    for name, results in run.outcomes.items():
+        labels = results.people.get("label", pd.Series(dtype=str)).astype(str)
+        yes, total = int((labels == results.classes[-1]).sum()), len(labels)
+        if "label" in results.people:
             share = yes / total if total else None
             rows.append({"outcome": name, "yes": yes, "no": total - yes, "share": share})
     return make_table("participants", "People with each outcome", rows, columns)

@@ -54,11 +54,11 @@ def _is_first(evidence: Evidence, metric: str) -> Verdict:
     others = evidence.baselines
     if metric == "recall":
         others = [m for m in others if not _marked(evidence, m)]
-    made = decided(evidence, PAPER, others + evidence.missing, metric, "the paper's BALDUR")
-    remarks = [made.why, REMARKS[evidence.protocol.name].get(metric, "")]
-    if metric == "recall" and made.outcome == FAILS:
+    verdict = decided(evidence, PAPER, others + evidence.missing, metric, "the paper's BALDUR")
+    remarks = [verdict.why, REMARKS[evidence.protocol.name].get(metric, "")]
+    if metric == "recall" and verdict.outcome == FAILS:
         remarks.insert(1, _no_better_than_chance(evidence, others))
-    return replace(made, why=" ".join(filter(None, remarks)))
+    return replace(verdict, why=" ".join(filter(None, remarks)))
 
 
 def _no_better_than_chance(evidence: Evidence, others: list[str]) -> str:
@@ -123,11 +123,11 @@ _EASIER = (
 
 
 def _sparse_rivals(evidence: Evidence) -> Verdict:
-    made = decided(evidence, PAPER, ["LSVM-l1", "Lasso-MkSVM"], "auc", "the paper's BALDUR")
-    if made.outcome not in (FAILS, OPEN) or not evidence.simulated:
-        return made
+    verdict = decided(evidence, PAPER, ["LSVM-l1", "Lasso-MkSVM"], "auc", "the paper's BALDUR")
+    if verdict.outcome not in (FAILS, OPEN) or not evidence.simulated:
+        return verdict
     return replace(
-        made, why=f"{made.why} The simulated signal is sparse, which suits both methods."
+        verdict, why=f"{verdict.why} The simulated signal is sparse, which suits both methods."
     )
 
 
@@ -137,12 +137,12 @@ def _sparse_rivals(evidence: Evidence) -> Verdict:
 def _fewest(evidence: Evidence) -> Verdict:
     if not evidence.baselines:
         return NO_ROW
-    mine = evidence.percent(PAPER)
+    percent = evidence.percent(PAPER)
     others = {m: evidence.percent(m) for m in evidence.baselines}
-    fewer = np.all([mine < other for other in others.values()], axis=0)
+    fewer = np.all([percent < other for other in others.values()], axis=0)
     least = min(others, key=lambda m: float(others[m].mean()))
     figures = (
-        f"{_share(mine)} of all features, the paper {_printed_percent(evidence)}; the baseline "
+        f"{_share(percent)} of all features, the paper {_printed_percent(evidence)}; the baseline "
         f"with the fewest, {least}, {_share(others[least])}; fewer than every baseline in "
         f"{int(fewer.sum())} of {counted(evidence.n_folds, 'fold')}."
     )
@@ -157,13 +157,13 @@ def _few(evidence: Evidence) -> Verdict:
 
     As few as in the paper: not above the printed mean and its standard deviation.
     """
-    mine = evidence.percent(PAPER)
+    percent = evidence.percent(PAPER)
     mean, sd = PRINTED["adni"]["BALDUR"].percent
     figures = (
-        f"{_share(mine)} of all features, at most {number(mine.max(), 2, small=True)} % in a fold; "
-        f"the paper {_printed_percent(evidence)}."
+        f"{_share(percent)} of all features, at most {number(percent.max(), 2, small=True)} % in a "
+        f"fold; the paper {_printed_percent(evidence)}."
     )
-    few = mine.max() <= mean + sd
+    few = percent.max() <= mean + sd
     wide = sum(evidence.protocol.views.values())
     here = sum(evidence.result.data.n_features.values())
     if here >= wide:
@@ -210,7 +210,7 @@ def _sleep_alone(evidence: Evidence) -> Verdict:
 
 
 def _seven_items(evidence: Evidence) -> Verdict:
-    found = evidence.hits(PAPER, SLEEP_ITEMS)
+    hits = evidence.hits(PAPER, SLEEP_ITEMS)
     every = evidence.features(PAPER)
     always = every[every["frequency"] >= 1.0 - 1e-9]
     ours = [
@@ -221,7 +221,7 @@ def _seven_items(evidence: Evidence) -> Verdict:
     figures = (
         f"{len(ours)} of the seven items are selected in every fold"
         f"{': ' + listed(ours) if ours else ''}; {others} in every fold. A fold "
-        f"finds {number(found.mean(), 1)} of the seven on average."
+        f"finds {number(hits.mean(), 1)} of the seven on average."
     )
     return Verdict(HOLDS if len(ours) == 7 else IN_PART if ours else FAILS, figures)
 
@@ -229,21 +229,21 @@ def _seven_items(evidence: Evidence) -> Verdict:
 def _one_image(evidence: Evidence) -> Verdict:
     counts = evidence.selected(PAPER)
     used = counts[["t1_intensity", "grey_matter"]] > 0
-    one = (used.sum(axis=1) == 1).to_numpy()
+    single = (used.sum(axis=1) == 1).to_numpy()
     both = int(used.all(axis=1).sum())
     ours = evidence.selected(DEFAULT) if DEFAULT in evidence.table.index else None
-    more = f"Both are used in {both} of {counted(len(one), 'fold')}"
+    more = f"Both are used in {both} of {counted(len(single), 'fold')}"
     if ours is not None:
         default = int((ours[["t1_intensity", "grey_matter"]] > 0).all(axis=1).sum())
         more += f", and by our default in {default}"
-    made = by_folds(one, "One image alone is used", f"{more}.")
-    if made.outcome == HOLDS or not evidence.simulated:
-        return made
+    verdict = by_folds(single, "One image alone is used", f"{more}.")
+    if verdict.outcome == HOLDS or not evidence.simulated:
+        return verdict
     why = (
         "In the simulation each image also has a patch of its own and half of its noise to itself, "
         "so that the second image adds information."
     )
-    return Verdict(made.outcome, made.figures, why)
+    return Verdict(verdict.outcome, verdict.figures, why)
 
 
 def no_tables(evidence: Evidence, model: str = PAPER) -> Verdict:
@@ -269,8 +269,8 @@ def _true_voxels(evidence: Evidence) -> Verdict:
     images = ["t1_intensity", "grey_matter"]
     truth = {pair for pair in evidence.effects() if pair[0] in images}
     hits = evidence.hits(PAPER, truth)
-    found = evidence.features(PAPER)
-    pairs = zip(found["view"], found["feature"], strict=True)
+    features = evidence.features(PAPER)
+    pairs = zip(features["view"], features["feature"], strict=True)
     selected = evidence.hits(PAPER, {pair for pair in pairs if pair[0] in images})
     if not selected.any():
         return Verdict(FAILS, "No voxel was selected.")
@@ -297,8 +297,8 @@ def _ends(hits: int, selected: int, error: float) -> tuple[float, float]:
     """Return the ends of the exact interval of a share that misses it with probability `error`."""
     if not selected:
         return 0.0, 1.0
-    found = binomtest(int(hits), int(selected)).proportion_ci(1.0 - error)
-    return float(found.low), float(found.high)
+    interval = binomtest(int(hits), int(selected)).proportion_ci(1.0 - error)
+    return float(interval.low), float(interval.high)
 
 
 OUR_NUMBER = "The number was chosen by us; this is a count in one run and not a test."
@@ -313,30 +313,28 @@ be missed among some 170 training samples."""
 
 def _default_first(evidence: Evidence) -> Verdict:
     others = [*evidence.baselines, *evidence.missing]
-    made = decided(evidence, DEFAULT, others, "auc", "the default")
+    verdict = decided(evidence, DEFAULT, others, "auc", "the default")
     if not evidence.baselines:
-        return made
+        return verdict
     means = evidence.table["auc"].astype(float)
     top = str(means[evidence.baselines].idxmax())
     folds = (
         f"Means over folds: the default {number(means[DEFAULT], 3)}, the highest of a baseline "
         f"{number(means[top], 3)} ({top})."
     )
-    return replace(made, figures=f"{made.figures} {folds}")
+    return replace(verdict, figures=f"{verdict.figures} {folds}")
 
 
 def _default_items(evidence: Evidence) -> Verdict:
-    found = evidence.hits(DEFAULT, SLEEP_ITEMS)
-    figures = (
-        f"{number(found.mean(), 1)} on average; by fold {', '.join(map(str, found.tolist()))}."
-    )
-    return Verdict(HOLDS if found.mean() >= LEAST_SLEEP_ITEMS else FAILS, figures, OUR_NUMBER)
+    hits = evidence.hits(DEFAULT, SLEEP_ITEMS)
+    figures = f"{number(hits.mean(), 1)} on average; by fold {', '.join(map(str, hits.tolist()))}."
+    return Verdict(HOLDS if hits.mean() >= LEAST_SLEEP_ITEMS else FAILS, figures, OUR_NUMBER)
 
 
 def _default_genotypes(evidence: Evidence) -> Verdict:
-    found = evidence.selected(DEFAULT)["genetic"].to_numpy()
-    figures = f"By fold {', '.join(map(str, found.tolist()))}."
-    return Verdict(HOLDS if found.max() <= FEW_GENOTYPES else FAILS, figures, OUR_NUMBER)
+    counts = evidence.selected(DEFAULT)["genetic"].to_numpy()
+    figures = f"By fold {', '.join(map(str, counts.tolist()))}."
+    return Verdict(HOLDS if counts.max() <= FEW_GENOTYPES else FAILS, figures, OUR_NUMBER)
 
 
 CLAIMS: Mapping[str, Sequence[tuple[str, Callable[[Evidence], Verdict]]]] = {

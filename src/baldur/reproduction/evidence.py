@@ -121,32 +121,34 @@ class Evidence:
 
     def selected(self, model: str) -> pd.DataFrame:
         """Return the number of selected features: one row per fold, one column per view."""
-        mine = self._views[self._views["model"] == model]
+        rows = self._views[self._views["model"] == model]
         counts = {
-            row.view: [int(k) for k in str(row.folds).split(";")] for row in mine.itertuples()
+            row.view: [int(k) for k in str(row.folds).split(";")] for row in rows.itertuples()
         }
         return pd.DataFrame(counts)
 
     def percent(self, model: str) -> np.ndarray:
         """Return the share of all features that a model selects in each fold, in per cent."""
         width = sum(self.result.data.n_features.values())
-        found: np.ndarray = 100.0 * self.selected(model).sum(axis=1).to_numpy(dtype=float) / width
-        return found
+        percent: np.ndarray = 100.0 * self.selected(model).sum(axis=1).to_numpy(dtype=float) / width
+        return percent
 
     def features(self, model: str) -> pd.DataFrame:
         """Return the features that some fold selects: view, feature, frequency, folds."""
         selection = self.result.selection
-        mine = selection[(selection["model"] == model) & (selection["feature"] != "*")]
-        return mine[["view", "feature", "frequency", "folds"]].reset_index(drop=True)
+        rows = selection[(selection["model"] == model) & (selection["feature"] != "*")]
+        return rows[["view", "feature", "frequency", "folds"]].reset_index(drop=True)
 
     def hits(self, model: str, wanted: set[tuple[str, str]]) -> np.ndarray:
         """Return how many of some features each fold selects.
 
         Shapes: wanted (view, feature).
         """
-        found = self.features(model)
-        chosen = [pair in wanted for pair in zip(found["view"], found["feature"], strict=True)]
-        rows = [[int(k) for k in str(folds).split(";")] for folds in found.loc[chosen, "folds"]]
+        features = self.features(model)
+        chosen = [
+            pair in wanted for pair in zip(features["view"], features["feature"], strict=True)
+        ]
+        rows = [[int(k) for k in str(folds).split(";")] for folds in features.loc[chosen, "folds"]]
         counts: np.ndarray = np.sum(rows, axis=0) if rows else np.zeros(self.n_folds, dtype=int)
         return counts
 

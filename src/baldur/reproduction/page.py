@@ -261,10 +261,10 @@ def _orders(evidence: Evidence) -> Table:
             for ours in [PAPER if name == "BALDUR" else name]
             if row.cells[metric] is not None and ours in values
         ]
-        found = (float("nan"), float("nan"))
+        correlation = (float("nan"), float("nan"))
         if len(pairs) >= _FEWEST_ROWS:
-            found = _rank_correlation(*zip(*pairs, strict=True))
-        cells = number(found[0], sign=True), p_value(found[1])
+            correlation = _rank_correlation(*zip(*pairs, strict=True))
+        cells = number(correlation[0], sign=True), p_value(correlation[1])
         rows.append([HEADINGS[metric], str(len(pairs)), *cells])
     return _table("Agreement of orders", ["Metric", "Rows", "Rank correlation", "P"], rows)
 

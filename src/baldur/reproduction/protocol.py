@@ -93,13 +93,13 @@ the others."""
 
 
 def _entry(name: str, quick: bool) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": name}
+    entry: dict[str, Any] = {"name": name}
     if name in BASELINES:
         grid = {} if quick else GRIDS.get(name, {})
-        made["grid"] = {key: list(values) for key, values in grid.items()}
+        entry["grid"] = {key: list(values) for key, values in grid.items()}
         settings = {**FIXED.get(name, {}), **(QUICK.get(name, {}) if quick else {})}
-        made |= {"settings": settings} if settings else {}
-    return made
+        entry |= {"settings": settings} if settings else {}
+    return entry
 
 
 PROTOCOLS: Mapping[str, Protocol] = {
@@ -240,20 +240,24 @@ def _below(data: Path, file: Path, section: str, given: Any) -> str | list[str]:
     """Return the path of a file, or of several, in the folder of the data."""
     if isinstance(given, str):
         return str(data / given)
-    if isinstance(given, list) and given and all(isinstance(one, str) for one in given):
-        return [str(data / one) for one in given]
-    said = "nothing" if given is None else repr(given)
-    raise InputError(f'{file}: {section} needs the name of its file, file = "...", but has {said}.')
+    if isinstance(given, list) and given and all(isinstance(path, str) for path in given):
+        return [str(data / path) for path in given]
+    value = "nothing" if given is None else repr(given)
+    raise InputError(
+        f'{file}: {section} needs the name of its file, file = "...", but has {value}.'
+    )
 
 
 def _view(data: Path, name: str) -> dict[str, Any]:
     """Return the section of a view: a folder of images, genotypes, or a table."""
     for ending in _IMAGES:
         if any((data / name).glob(f"*{ending}")):
-            made = {"file": str(data / name / f"*{ending}"), "kind": "nifti"}
+            section = {"file": str(data / name / f"*{ending}"), "kind": "nifti"}
             masks = [data / f"{name}_mask{one}" for one in _IMAGES]
             mask = next((one for one in masks if one.is_file()), None)
-            return made | {"id_pattern": f"{{id}}{ending}"} | ({"mask": str(mask)} if mask else {})
+            return (
+                section | {"id_pattern": f"{{id}}{ending}"} | ({"mask": str(mask)} if mask else {})
+            )
     return {"file": str(_found(data, name, _TABLES))}
 
 

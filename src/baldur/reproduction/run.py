@@ -159,7 +159,7 @@ def _claimed(
     folder: Path, protocol: Protocol, scale: float | None, quick: bool, data: Any, seed: int
 ) -> dict[str, Any]:
     """Return the request of a folder, written when it is new; refuse another one."""
-    mine: dict[str, Any] = {
+    request: dict[str, Any] = {
         "study": protocol.name,
         "scale": None if scale is None else float(scale),
         "quick": quick,
@@ -169,16 +169,16 @@ def _claimed(
     file = folder / REQUEST
     if file.is_file():
         try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-            differ = [key for key in mine if found[key] != mine[key]]
+            earlier = json.loads(file.read_text(encoding="utf-8"))
+            differ = [key for key in request if earlier[key] != request[key]]
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{file} is damaged ({error}); choose another folder.") from error
         if differ:
             raise InputError(
-                f"{folder} holds a reproduction with {differ[0]} = {found[differ[0]]!r}, and this "
-                f"one has {mine[differ[0]]!r}; choose another folder."
+                f"{folder} holds a reproduction with {differ[0]} = {earlier[differ[0]]!r}, and "
+                f"this one has {request[differ[0]]!r}; choose another folder."
             )
-        return dict(found)
+        return dict(earlier)
     if any(file.name != LOCK and not file.name.endswith(PART) for file in folder.iterdir()):
         raise InputError(f"{folder} holds other files; choose an empty folder or a new one.")
     # The date of reproducible builds, where one is set.
@@ -186,13 +186,13 @@ def _claimed(
     words = ["baldur", "reproduce", protocol.name]
     words += ["--quick"] if quick else []
     # The page prints the command; where a user's folder is stays in this file.
-    name = "" if data is None else Path(mine["data"]).name
+    name = "" if data is None else Path(request["data"]).name
     words += ["--data", name] if scale is None else ["--scale", f"{scale:.15g}"]
     words += ["--seed", str(seed)] if seed else []
-    mine["command"] = shlex.join(words)
-    mine["date"] = time.strftime("%Y-%m-%d", time.gmtime(moment))
-    write_atomically(file, (json.dumps(mine, indent=1) + "\n").encode())
-    return mine
+    request["command"] = shlex.join(words)
+    request["date"] = time.strftime("%Y-%m-%d", time.gmtime(moment))
+    write_atomically(file, (json.dumps(request, indent=1) + "\n").encode())
+    return request
 
 
 def _evidence(protocol: Protocol, done: Results, simulated: Path | None) -> Evidence:
