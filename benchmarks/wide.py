@@ -53,7 +53,7 @@ def make_biofind(cache, width):
     from baldur import MultiView
     from baldur.datasets import make_biofind_like
     from baldur.datasets.biofind import draw_genotypes
-    from baldur.study.examples import write_bed
+    from baldur.study.simulate import write_bed
 
     sim = make_biofind_like(scale=min(width / FULL, 1.0), random_state=0)
     small = {v: sim.data.view(v).raw() for v in sim.data.view_names if v != "genetic"}

@@ -29,7 +29,7 @@ MODULES = {
     "preparation.column_statistics": "_LIMIT_BYTES",
     "preparation.sites": "_KEEP_BYTES",
     "saving.printed_model": "MAX_NUMBERS",
-    "study.examples": "WIDEST_CSV",
+    "study.simulate": "WIDEST_CSV",
     "views.sources": "FILE_READ_BYTES READ_BYTES",
     "views.standardised_blocks": "FLOAT64_LIMIT_BYTES TILE_BYTES",
 }

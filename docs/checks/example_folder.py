@@ -9,7 +9,7 @@ import pandas as pd
 from baldur import BaldurClassifier, MultiView
 from baldur.evaluation import nested_cv
 from baldur.io import read_table
-from baldur.study.examples import write_bed
+from baldur.study.simulate import write_bed
 
 DATA = Path(__file__).parents[1] / "data" / "ad_csf"
 STUDY = """

@@ -383,7 +383,7 @@ def test_demo_takes_less_than_two_minutes(run, tmp_path):
 def test_demo_study_is_well_formed(tmp_path):
     from baldur.study import load_study
     from baldur.study.data import read_study
-    from baldur.study.examples import write_demo
+    from baldur.study.simulate import write_demo
 
     study = load_study(write_demo(tmp_path / "demo"))
     assert [m.name for m in study.models][-1] == "BALDUR"

@@ -27,8 +27,8 @@ from baldur.report.formatting import (
     probability,
     short,
 )
-from baldur.report.page import explanations
 from baldur.report.pages import make_page
+from baldur.report.render import explanations
 from baldur.report.tables import mean_sd, multiplicity
 from baldur.saving import SavedModel
 

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, precision_s
 
 from baldur.baselines import BASELINES
 from baldur.report.formatting import listed, number
-from baldur.report.page import asset
+from baldur.report.render import asset
 from baldur.reproduction.claims import FIRST_IN
 from baldur.reproduction.printed import (
     CHECKS,

@@ -16,7 +16,7 @@ from baldur.evaluation.preview import preview
 from baldur.exceptions import InputError, StudyError
 from baldur.study import check_study, evaluate_study, load_study
 from baldur.study.data import read_study
-from baldur.study.data_checks import (
+from baldur.study.findings import (
     LIMIT,
     RowHashes,
     constant_columns,

@@ -248,8 +248,8 @@ def demo(
     """
     from baldur.saving import save
     from baldur.study import fit_study, load_study
-    from baldur.study.examples import write_demo
     from baldur.study.fit import summary_of
+    from baldur.study.simulate import write_demo
 
     screen = Screen(quiet)
     file = out / "study.toml"

@@ -11,8 +11,8 @@ from baldur.evaluation.result_files import REPORT
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
 from baldur.report.fitted import FittedModel
-from baldur.report.page import Page, check_extra, render
 from baldur.report.pages import make_page
+from baldur.report.render import Page, check_extra, render
 from baldur.report.validation import is_validation, open_validation, validation_page
 from baldur.study.results_folder import list_page
 

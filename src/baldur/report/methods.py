@@ -13,7 +13,7 @@ from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.results import Results, versions
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import distinct, listed, number, plain, short
-from baldur.report.page import template
+from baldur.report.render import template
 from baldur.views.validate import counted
 
 _SCHEMES = {

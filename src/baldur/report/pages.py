@@ -39,9 +39,9 @@ from baldur.report.formatting import (
     named,
     short,
 )
-from baldur.report.page import OutcomeSection, Page
 from baldur.report.people import check_people, people_of_model, people_of_run
 from baldur.report.pictures import Plan, latent_plans, plans_of
+from baldur.report.render import OutcomeSection, Page
 from baldur.views.validate import counted
 
 

@@ -43,9 +43,9 @@ from baldur.report.formatting import (
     whole,
 )
 from baldur.report.methods import methods_of_run
-from baldur.report.page import Page
 from baldur.report.people import check_people, people_of_run
 from baldur.report.pictures import validation_plans
+from baldur.report.render import Page
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
 from baldur.views.validate import counted
 

@@ -19,8 +19,8 @@ from scipy.stats import rankdata
 from baldur import plots
 from baldur.core.optional import import_extra
 from baldur.report.formatting import Cell, Column, Table, listed, number, p_value
-from baldur.report.page import asset, made_with, template
 from baldur.report.pictures import Picture, Plan, draw
+from baldur.report.render import asset, made_with, template
 from baldur.reproduction.claims import CHANCE, FIRST_IN, claims_of
 from baldur.reproduction.evidence import (
     FAILS,

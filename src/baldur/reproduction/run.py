@@ -24,7 +24,7 @@ from baldur.evaluation.results import Results
 from baldur.evaluation.run import Progress
 from baldur.exceptions import BaldurError, InputError
 from baldur.report import report_study
-from baldur.report.page import check_extra
+from baldur.report.render import check_extra
 from baldur.reproduction.evidence import Evidence
 from baldur.reproduction.page import FIGURES, html_of, markdown_of, page_of
 from baldur.reproduction.protocol import (

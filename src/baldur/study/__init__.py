@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from baldur.study.check import check_study
     from baldur.study.config import StudyConfig
     from baldur.study.evaluate import evaluate_study
-    from baldur.study.examples import simulate_study
     from baldur.study.fit import fit_study
     from baldur.study.predict import predict_study
+    from baldur.study.simulate import simulate_study
     from baldur.study.toml_file import load_study
     from baldur.study.validate import validate_study
 
@@ -31,7 +31,7 @@ __getattr__, __dir__ = lazy_names(
         "check": "check_study",
         "config": "StudyConfig",
         "evaluate": "evaluate_study",
-        "examples": "simulate_study",
+        "simulate": "simulate_study",
         "fit": "fit_study",
         "predict": "predict_study",
         "toml_file": "load_study",

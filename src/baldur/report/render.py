@@ -1,4 +1,4 @@
-"""A page: what it shows, and how that becomes one HTML file that loads nothing."""
+"""What a page shows, and how it becomes one HTML file that loads nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study that ``baldur demo`` runs: small, BioFIND-like, BALDUR and four quick baselines."""
+"""Simulated studies as files, and the one that ``baldur demo`` runs."""
 
 from __future__ import annotations
 
