@@ -70,8 +70,8 @@ def make_page(
 def main_model(run: Results) -> str | None:
     """Return the model that the page is about: BALDUR, or else the best by the chosen metric."""
     there = run.with_all_views or run.finished
-    baldur = [m for m in there if m.startswith("BALDUR")]
-    return next(iter([*baldur, *run.ranked.index, *there]), None)
+    first = [m for m in there if m.startswith("BALDUR")]
+    return next(iter([*first, *run.ranked.index, *there]), None)
 
 
 def answer_of_run(
