@@ -119,4 +119,4 @@ def as_grams(design):
     X, owner = design.X1[:, :, 1:], design.owner[0]
     parts = [X[:, :, owner == m] for m in range(design.n_views)]
     grams = np.stack([part @ part.swapaxes(1, 2) for part in parts], axis=1)
-    return GramDesign(grams, design.count, design.intercept_var)
+    return GramDesign(grams, design.count, design.intercept_var, absent=design.absent)

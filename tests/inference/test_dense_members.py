@@ -72,7 +72,7 @@ def test_with_one_view_both_find_the_same_posterior(kind):
     """They integrate over the same scale on other points: to what the spacing leaves."""
     X, likelihood = plain_problem(kind)
     design = in_views(X, np.zeros(12, dtype=int))
-    one, two = (fit(design, None, likelihood) for fit in FITS)
+    one, two = (fit(design, likelihood) for fit in FITS)
     (mean, var), (other, other_var) = moments(one), moments(two)
     np.testing.assert_allclose(mean, other, atol=0.15 * mean.std())
     np.testing.assert_allclose(np.sqrt(var), np.sqrt(other_var), rtol=0.15)
@@ -83,10 +83,10 @@ def test_the_first_scale_of_the_pooled_member_matters_little(kind):
     """The same integral from half a step and from two steps away."""
     X, likelihood = plain_problem(kind)
     design = two_views(X)
-    mean, var = moments(fit_pooled(design, None, likelihood))
+    mean, var = moments(fit_pooled(design, likelihood))
     for away in (0.5 * SCALE_STEP, 2.0 * SCALE_STEP):
         s = np.full((1, 1, 12), np.exp(away) / design.scales().sum())
-        q = WeightPosterior.start(design, likelihood, s, None)
+        q = WeightPosterior.start(design, likelihood, s)
         points, weights = over_scales(q, most=POOLED_POINTS)
         found = point_moments(points, q.sites.h.shape)
         other, other_var = mixture(*found, weights[..., None])
@@ -98,7 +98,7 @@ def test_views_mean_nothing_to_the_pooled_member():
     """The same columns, in one view or in three."""
     X, likelihood = plain_problem()
     fits = [
-        fit_pooled(in_views(X, owner), None, likelihood)
+        fit_pooled(in_views(X, owner), likelihood)
         for owner in (np.zeros(12, dtype=int), np.arange(12) % 3)
     ]
     same(*fits, 1e-10)
@@ -110,7 +110,7 @@ def test_columns_and_grams_are_one(task, fit):
     problem, _ = make_problem(task, N=40, sizes=(5, 20), absent=True)
     _data, batch = on_all_rows(problem, by_grams=True)
     fits = [
-        fit(design, batch.absent(), batch.likelihood())
+        fit(design, batch.likelihood())
         for design in (batch.candidate_design(), batch.gram_design())
     ]
     assert [p.step for p in fits[0].points] == [p.step for p in fits[1].points]
@@ -123,11 +123,11 @@ def test_columns_and_grams_are_one(task, fit):
 def test_folds_of_a_batch_are_fitted_as_if_alone(kind, fit):
     X, likelihood = plain_problem(kind, N=36, C=2, F=4)
     design = two_views(X)
-    whole = fit(design, None, likelihood)
+    whole = fit(design, likelihood)
     mean, var = moments(whole)
     for f in range(4):
         at = np.array([f])
-        alone = fit(take_folds(design, at), None, take_folds(likelihood, at))
+        alone = fit(take_folds(design, at), take_folds(likelihood, at))
         used = [k for k, w in enumerate(whole.weights[:, f]) if w.any()]
         assert [whole.points[k].step for k in used] == [point.step for point in alone.points]
         np.testing.assert_allclose(whole.weights[used, f], alone.weights[:, 0], atol=1e-8)
@@ -142,10 +142,10 @@ def test_variances_are_the_best_under_the_prior_of_the_scale(kind):
     """No other variance of a view has a higher bound - v/50, v the variance it gives eta."""
     X, likelihood = plain_problem(kind, N=80, L=10)
     design = two_views(X, 4)
-    member = fit_per_view(design, None, likelihood)
+    member = fit_per_view(design, likelihood)
     assert member.converged.all()
     scales = design.scales()[0]
-    start = WeightPosterior.start(design, likelihood, design.spread(member.variances), None)
+    start = WeightPosterior.start(design, likelihood, design.spread(member.variances))
 
     def value(by_view):
         q = start.with_variances(design.spread(by_view))
@@ -160,7 +160,7 @@ def test_variances_are_the_best_under_the_prior_of_the_scale(kind):
 
 def test_a_view_without_signal_has_little_part():
     X, likelihood = plain_problem(N=150, L=20)
-    member = fit_per_view(two_views(X, 11), None, likelihood)  # both effects in the first view
+    member = fit_per_view(two_views(X, 11), likelihood)  # both effects in the first view
     pairs = zip(member.weights, member.points, strict=True)
     signal = sum(w[0, 0] * point.q.view_signal()[0] for w, point in pairs)
     assert signal[1, 0] < 0.1 * signal[0, 0]
@@ -171,10 +171,10 @@ def test_each_output_has_its_own_variances():
     T = likelihood.T.copy()
     T[0, 1] = (X[0, :, 11] + 0.2 * np.random.default_rng(0).standard_normal(80)) > 0
     design = two_views(X)
-    both = fit_per_view(design, None, LogisticLikelihood(T, np.ones_like(T)), max_iter=400)
+    both = fit_per_view(design, LogisticLikelihood(T, np.ones_like(T)), max_iter=400)
     for c in range(2):
         one = LogisticLikelihood(T[:, [c]], np.ones((1, 1, 80)))
-        alone = fit_per_view(design, None, one, max_iter=400)
+        alone = fit_per_view(design, one, max_iter=400)
         np.testing.assert_allclose(
             moments(both)[0][0, c], moments(alone)[0][0, 0], rtol=0.02, atol=0.02
         )
@@ -185,7 +185,7 @@ def test_each_output_has_its_own_variances():
 def test_units_of_the_columns_do_not_matter(kind, fit):
     """X times 10: variances are a hundredth, and nothing else changes."""
     X, likelihood = plain_problem(kind)
-    fits = [fit(two_views(factor * X), None, likelihood) for factor in (1.0, 10.0)]
+    fits = [fit(two_views(factor * X), likelihood) for factor in (1.0, 10.0)]
     same(*fits, 1e-7)
     np.testing.assert_allclose(fits[0].variances, 100 * fits[1].variances, rtol=1e-6)
     np.testing.assert_allclose(fits[0].weights, fits[1].weights, atol=1e-8)
@@ -198,9 +198,9 @@ def test_order_of_rows_features_views_and_outputs_does_not_matter(kind, fit):
     rng = np.random.default_rng(0)
     rows, cols = rng.permutation(40), rng.permutation(12)
     owner = (np.arange(12) >= 5).astype(int)
-    one = fit(in_views(X, owner), None, likelihood)
+    one = fit(in_views(X, owner), likelihood)
     turned = type(likelihood)(likelihood.T[:, ::-1][..., rows], likelihood.weight)
-    other = fit(in_views(X[:, rows][..., cols], 1 - owner[cols]), None, turned)
+    other = fit(in_views(X[:, rows][..., cols], 1 - owner[cols]), turned)
     for got, want in zip(moments(other), moments(one), strict=True):
         np.testing.assert_allclose(got, want[:, ::-1][..., rows], rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(other.variances, one.variances[:, ::-1, ::-1], rtol=1e-6)
@@ -222,7 +222,7 @@ def test_the_prior_of_the_scale_is_half_normal():
 def test_points_are_weighted_by_evidence_and_prior(kind):
     X, likelihood = plain_problem(kind, C=2, N=40, F=2)
     design = two_views(X)
-    q = WeightPosterior.start(design, likelihood, np.full((2, 2, 12), 0.3), None)
+    q = WeightPosterior.start(design, likelihood, np.full((2, 2, 12), 0.3))
     points, weights = over_scales(q)
     np.testing.assert_allclose(weights.sum(axis=0), 1.0, rtol=1e-12)
     assert len(points) == len(weights)
@@ -242,7 +242,7 @@ def test_sharp_evidence_leaves_one_point():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1, 300, 60))
     Y = (X[0] @ rng.normal(0, 0.3, 60) + 0.3 * rng.standard_normal(300))[None, None]
-    member = fit_per_view(two_views(X), None, GaussianLikelihood(Y, np.ones_like(Y)))
+    member = fit_per_view(two_views(X), GaussianLikelihood(Y, np.ones_like(Y)))
     assert len(member.points) == 1
     np.testing.assert_array_equal(member.weights, [[[1.0]]])
 
@@ -250,7 +250,7 @@ def test_sharp_evidence_leaves_one_point():
 def test_the_integral_over_scales_is_close_to_a_fine_one(constants):
     """Mean and variance of eta with points a whole step apart, against steps of a tenth."""
     X, likelihood = plain_problem(N=40)
-    q = WeightPosterior.start(two_views(X), likelihood, np.full((1, 1, 12), 0.3), None)
+    q = WeightPosterior.start(two_views(X), likelihood, np.full((1, 1, 12), 0.3))
 
     def integrated(**options):
         points, weights = over_scales(q, **options)
@@ -274,7 +274,7 @@ def test_weight_two_is_a_repeated_sample(kind, fit):
     for rows, weights in ((np.arange(80), weight), (np.append(np.arange(80), np.arange(40)), None)):
         Y = T[..., rows]
         made = kind(Y, np.ones_like(Y) if weights is None else weights)
-        member = fit(two_views(twice[:, rows]), None, made)
+        member = fit(two_views(twice[:, rows]), made)
         found.append([part[..., :80] for part in moments(member)])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-8)
 
@@ -284,13 +284,10 @@ def test_rows_that_pad_change_nothing(fit):
     problem, _ = make_problem("multilabel", N=36, sizes=(4, 8), absent=True)
     folds = unequal_folds(36)
     _, batch = gathered(problem, folds)
-    design, absent, likelihood = (
-        batch.candidate_design(), batch.absent(), batch.likelihood()
-    )  # fmt: skip
-    mean, var = moments(fit(design, absent, likelihood))
+    mean, var = moments(fit(batch.candidate_design(), batch.likelihood()))
     for f, fold in enumerate(folds):
         _data, one = gathered(problem, [fold])
-        alone = fit(one.candidate_design(), one.absent(), one.likelihood())
+        alone = fit(one.candidate_design(), one.likelihood())
         n = len(fold[0])
         for got, want in zip((mean, var), moments(alone), strict=True):
             np.testing.assert_allclose(got[f, :, :n], want[0], rtol=1e-8, atol=1e-8)
@@ -321,7 +318,7 @@ def test_a_steady_approach_is_extrapolated_to_its_end():
 
 def test_a_fit_that_is_stopped_says_so():
     X, likelihood = plain_problem(F=2, N=40)
-    _, _, history, converged = learn_variances(two_views(X), None, likelihood, max_iter=2)
+    _, _, history, converged = learn_variances(two_views(X), likelihood, max_iter=2)
     assert len(history) == 2
     assert converged.tolist() == [False, False]
     assert all(record["n_factors"] == 1 for record in history)
@@ -331,12 +328,11 @@ def test_grams_give_the_variances_of_columns():
     X, likelihood = plain_problem(N=40, L=50, F=2)
     design = two_views(X)
     found = [
-        learn_variances(each, None, likelihood, max_iter=200)[1]
-        for each in (design, as_grams(design))
+        learn_variances(each, likelihood, max_iter=200)[1] for each in (design, as_grams(design))
     ]
     np.testing.assert_allclose(*found, rtol=1e-6)
     replaced = replace(design, n_views=3)  # a view without columns
-    more = learn_variances(replaced, None, likelihood, max_iter=200)[1]
+    more = learn_variances(replaced, likelihood, max_iter=200)[1]
     assert np.isfinite(more).all()
 
 
@@ -353,13 +349,11 @@ def case_of(task, absent=False):
     return problem, folds, *gathered(problem, folds, False)
 
 
-def fit_strongest(design, absent, likelihood, left, size, smaller=None):
+def fit_strongest(design, likelihood, left, size, smaller=None):
     """Return the member of the strongest columns, fitted until it has converged."""
-    order, squares = marginal_associations(design, left, absent)
+    order, squares = marginal_associations(design, left)
     share = share_beyond_chance(squares, size, sum(SIZES) * likelihood.n_outputs)
-    return fit_screened(
-        design, absent, likelihood, order[:, :size], share, smaller=smaller, max_iter=1000
-    )
+    return fit_screened(design, likelihood, order[:, :size], share, smaller=smaller, max_iter=1000)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -402,9 +396,7 @@ def test_the_order_of_columns_changes_nothing(task):
     design = batch.candidate_design()
     left = residual(likelihood.T, likelihood.weight, logistic=task != "regression")
     turned = np.tile(np.arange(sum(SIZES))[::-1], (len(batch), 1))
-    found = [
-        fit_strongest(d, None, likelihood, left, 10) for d in (design, design.reordered(turned))
-    ]
+    found = [fit_strongest(d, likelihood, left, 10) for d in (design, design.reordered(turned))]
     for one, two in zip(*(member.points for member in found), strict=True):
         np.testing.assert_allclose(two.q.s, one.q.s, rtol=1e-6)
         np.testing.assert_array_equal(sum(SIZES) - 1 - two.columns, one.columns)
@@ -417,10 +409,9 @@ def test_the_start_changes_nothing(task, absent, size, constants):
     """The fixed point is the same from the smaller member and from the uninformed start."""
     constants(SCREENED_TOLERANCE=1e-8)
     _, _, _data, batch = case_of(task, absent)
-    likelihood, lacking = batch.likelihood(), batch.absent()
-    design = batch.candidate_design()
+    likelihood, design = batch.likelihood(), batch.candidate_design()
     left = residual(likelihood.T, likelihood.weight, logistic=task != "regression")
-    given = design, lacking, likelihood, left
+    given = design, likelihood, left
     smaller = fit_strongest(*given, 5)
     one, two = (fit_strongest(*given, size, start).variances for start in (None, smaller))
     share = one / one.sum(axis=-1, keepdims=True)
@@ -431,7 +422,7 @@ def test_the_start_changes_nothing(task, absent, size, constants):
 def test_columns_that_pad_come_last():
     X1 = np.ones((1, 4, 4))
     design = ColumnDesign(X1, np.array([[1, 0, 1]]), np.array([4.0]), 1)
-    assert marginal_associations(design, np.ones((1, 1, 4)), None)[0][0, 0] == 1
+    assert marginal_associations(design, np.ones((1, 1, 4)))[0][0, 0] == 1
 
 
 @pytest.mark.parametrize(("n_features", "n_outputs"), [(400, 1), (30, 1), (200, 3)])
@@ -446,7 +437,7 @@ def test_associations_of_noise_are_those_of_chance(n_features, n_outputs, size):
     noise = rng.standard_normal((F, n_outputs, n))
 
     def share():
-        _, squares = marginal_associations(design, noise, None)
+        _, squares = marginal_associations(design, noise)
         return share_beyond_chance(squares, size, n_features * n_outputs)
 
     kept = share()
@@ -473,11 +464,11 @@ def test_people_without_a_view_count_neither_for_nor_against_its_features():
     absent = np.zeros((1, n, 2))
     absent[0, few:, 1] = 1.0
     X1[0, few:, 1:][:, owner[0] == 1] = 0.0
-    design = ColumnDesign(X1, owner, np.array([float(n)]), 2)
+    design = ColumnDesign(X1, owner, np.array([float(n)]), 2, absent=absent)
     left = rng.standard_normal((1, 2, n))
-    whole = marginal_associations(design, left, absent)
+    whole = marginal_associations(design, left)
     part = ColumnDesign(X1[:, :few], owner, np.array([float(few)]), 2)
-    alone = marginal_associations(part, left[:, :, :few], None)
+    alone = marginal_associations(part, left[:, :, :few])
     for column in np.flatnonzero(owner[0] == 1):
         values = [squares[0, order[0] == column] for order, squares in (whole, alone)]
         np.testing.assert_allclose(values[0], values[1], rtol=1e-12)

@@ -41,7 +41,7 @@ def pooled_member(X, t, X_new):
     """Return mean and s.d. of the weights (D,) and P(t = 1) of new rows, as fitted."""
     design = in_views(X[None], np.zeros(X.shape[1], dtype=int))
     likelihood = LogisticLikelihood(t[None, None], np.ones((1, 1, len(t))))
-    member = fit_pooled(design, None, likelihood)
+    member = fit_pooled(design, likelihood)
     weights, moments = [], []
     for point in member.points:
         q = point.q
@@ -196,7 +196,7 @@ def test_fixed_precisions():
     draws = nuts(model, X, t)
     likelihood = LogisticLikelihood(t[None, None], np.ones((1, 1, 60)))
     design = in_views(X[None], np.repeat([0, 1], SIZES))
-    q = WeightPosterior.start(design, likelihood, s[None, None], None)
+    q = WeightPosterior.start(design, likelihood, s[None, None])
     q.optimise_sites(max_iter=500, tol=1e-12)
     solution = q.solution
     shift, ratio = report(

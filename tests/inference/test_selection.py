@@ -422,7 +422,7 @@ def test_probabilities_are_literal(blocks):
     pi = np.mean([each.pi[0] for each in learned], axis=0)[data.owner]
     X, t, N = data.columns, data.problem.T[:, 0], len(A)
     design = ensemble.batch.candidate_design(held=False).columns(selected[None], np.ones((1, 2)))
-    q = WeightPosterior.start(design, ensemble.batch.likelihood(), slab[selected][None, None], None)
+    q = WeightPosterior.start(design, ensemble.batch.likelihood(), slab[selected][None, None])
     q.optimise_sites()
     h, j = q.sites.h[0, 0], q.sites.j[0, 0]
     assert len(t) == N

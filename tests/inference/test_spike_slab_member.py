@@ -33,7 +33,7 @@ def fit(X, likelihood, owner=None, n_features=None, wide=False, **options):
     owner = np.zeros(X.shape[2], dtype=int) if owner is None else owner
     n_features = np.bincount(owner).astype(float) if n_features is None else n_features
     design = in_views(X, owner)
-    return fit_spike_slab(design, None, n_features, likelihood, wide=wide, **options)
+    return fit_spike_slab(design, n_features, likelihood, wide=wide, **options)
 
 
 def weights(member, X):
@@ -116,7 +116,6 @@ def test_rows_and_columns_that_pad_change_nothing():
     def fitted(batch):
         return fit_spike_slab(
             batch.candidate_design(),
-            batch.absent(),
             np.array(problem.widths),
             batch.likelihood(),
             wide=False,

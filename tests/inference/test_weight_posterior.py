@@ -27,16 +27,16 @@ def posterior(
     kind, C=2, L=12, N=40, F=F, scale=1.0, absent=False, separable=False, by_grams=False, seed=0
 ):
     X, likelihood = plain_problem(kind, N, L, C, separable=separable, F=F, seed=seed)
-    lacking = None
+    design = two_views(X)
     if absent:
         lacking = np.zeros((F, N, 2))
         lacking[:, ::5, 1] = 1.0
         X[:, ::5, L // 2 :] = 0.0
-    design = two_views(X)
+        design = replace(two_views(X), absent=lacking)
     s = np.full((F, C, L), scale)
     if by_grams:
         design, s = as_grams(design), np.full((F, C, 2), scale)
-    return WeightPosterior.start(design, likelihood, s, lacking)
+    return WeightPosterior.start(design, likelihood, s)
 
 
 def bound(q):
@@ -120,9 +120,7 @@ def test_folds_and_outputs_of_a_batch_are_fitted_as_if_alone(kind, start, by_gra
     for f, c in np.ndindex(3, 2):
         likelihood = kind(q.likelihood.T[[f]][:, [c]], q.likelihood.weight[[f]][:, [c]])
         at = np.array([f])
-        one = WeightPosterior.start(
-            take_folds(q.design, at), likelihood, q.s[[f]][:, [c]], q.absent[at]
-        )
+        one = WeightPosterior.start(take_folds(q.design, at), likelihood, q.s[[f]][:, [c]])
         one.sites = Sites(q.sites.h[[f]][:, [c]], q.sites.j[[f]][:, [c]])
         if q.noise is not None:
             one.noise = Precision(q.noise.shape[[f]][:, [c]], q.noise.rate[[f]][:, [c]])
@@ -182,7 +180,7 @@ def test_the_end_is_the_best_gaussian():
 def test_gaussian_outputs_end_at_the_exact_posterior_of_their_noise():
     X, likelihood = plain_problem(GaussianLikelihood, 40, 5)
     design = in_views(X, np.zeros(5, dtype=int))
-    q = WeightPosterior.start(design, likelihood, np.full((1, 1, 5), 0.5), None)
+    q = WeightPosterior.start(design, likelihood, np.full((1, 1, 5), 0.5))
     q.optimise_sites(max_iter=200, tol=1e-14)
     psi = q.noise.mean[0, 0]
     X1 = design.X1[0]
@@ -201,7 +199,7 @@ def test_rows_with_a_missing_view_are_uncertain_by_its_part(L):
     q.optimise_sites()
     assert not np.any(q.extra)
     q.refresh_extra()
-    has, own = q.absent[0, :, 1] == 0, np.arange(L) >= L // 2
+    has, own = q.design.absent[0, :, 1] == 0, np.arange(L) >= L // 2
     parts = q.design.parts(q.solution, q.s)[:, 1]
     np.testing.assert_allclose(q.view_signal()[:, 1], (parts[..., has] ** 2).mean(axis=-1))
     for f, c in np.ndindex(F, 2):
@@ -274,7 +272,7 @@ def test_the_evidence_of_one_row_is_exact():
     for x, t in ((0.7, 1.0), (2.0, 0.0), (-1.3, 1.0)):
         design = in_views(np.full((1, 1, 1), x), np.zeros(1, dtype=int), intercept_var=0.5)
         likelihood = LogisticLikelihood(np.full((1, 1, 1), t), np.ones((1, 1, 1)))
-        q = WeightPosterior.start(design, likelihood, np.full((1, 1, 1), 1.7), None)
+        q = WeightPosterior.start(design, likelihood, np.full((1, 1, 1), 1.7))
         q.optimise_sites()
         rate = logistic_moments(np.zeros(1), np.array([1.7 * x**2 + 0.5]))[0][0]
         exact = np.log(rate if t else 1.0 - rate)
@@ -291,7 +289,7 @@ def test_a_row_of_weight_three_is_three_rows_in_the_evidence():
         labels = np.repeat(T, times, axis=2)
         likelihood = LogisticLikelihood(labels, np.full(labels.shape, weight))
         design = in_views(np.repeat(X, times, axis=1), owner)
-        q = WeightPosterior.start(design, likelihood, np.ones((1, 1, 2)), None)
+        q = WeightPosterior.start(design, likelihood, np.ones((1, 1, 2)))
         q.optimise_sites(tol=1e-12)
         found.append(q.evidence())
     np.testing.assert_allclose(*found, rtol=1e-8)
@@ -304,7 +302,7 @@ def test_the_evidence_is_closer_than_the_bound():
     t = (x + rng.logistic(size=25) > 0).astype(float)
     design = in_views(x[None, :, None], np.zeros(1, dtype=int), intercept_var=1.0)
     likelihood = LogisticLikelihood(t[None, None], np.ones((1, 1, 25)))
-    q = WeightPosterior.start(design, likelihood, np.full((1, 1, 1), 4.0), None)
+    q = WeightPosterior.start(design, likelihood, np.full((1, 1, 1), 4.0))
     q.optimise_sites(tol=1e-12)
     grid = np.linspace(-8, 8, 401)
     w, b = (part.ravel() for part in np.meshgrid(2.0 * grid, grid))
@@ -335,7 +333,7 @@ def test_gains_that_do_not_shrink_are_expected_again():
 def shared(L, by_grams=False):
     q = posterior(LogisticLikelihood, C=3, L=L, by_grams=by_grams)
     likelihood = replace(q.likelihood, shared=True)
-    return WeightPosterior.start(q.design, likelihood, q.s[:, :1], None)
+    return WeightPosterior.start(q.design, likelihood, q.s[:, :1])
 
 
 @pytest.mark.parametrize(("L", "by_grams"), [(12, False), (60, False), (60, True)])
@@ -362,7 +360,7 @@ def test_own_precisions_keep_the_means_and_have_own_variances(L):
     sd = np.sqrt(own.solution.var)
     assert (np.abs(own.solution.mean - q.solution.mean) / sd).max() < 0.1
     own.optimise_sites(max_iter=100, tol=1e-10)
-    alone = WeightPosterior.start(own.design, own.likelihood, np.array(own.s), None)
+    alone = WeightPosterior.start(own.design, own.likelihood, np.array(own.s))
     alone.optimise_sites(max_iter=100, tol=1e-10)
     np.testing.assert_allclose(own.solution.mean, alone.solution.mean, atol=1e-2)
     np.testing.assert_allclose(own.solution.var, alone.solution.var, rtol=1e-2)

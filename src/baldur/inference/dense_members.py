@@ -116,7 +116,7 @@ def over_scales(
             place = np.searchsorted(points_at[near].folds, folds)
             scaled.sites = take_folds(points_at[near].q.sites, place)
             scaled.noise = take_folds(points_at[near].q.noise, place)
-        if scaled.absent is not None:
+        if q.design.absent is not None:
             scaled.refresh()
             scaled.refresh_extra()
             scaled.optimise_sites(1, SITES_TOLERANCE)
@@ -174,22 +174,15 @@ def parabola(last: Array, middle: Array, first: Array) -> Array:
     return 3.0 * last - 3.0 * middle + first
 
 
-def fit_pooled(
-    design: Design,
-    absent: Array | None,
-    likelihood: Likelihood,
-) -> Member:
-    """Integrate over the one prior variance of all features, from a predictor of variance 1 on.
-
-    Shapes: absent (F, n, M).
-    """
+def fit_pooled(design: Design, likelihood: Likelihood) -> Member:
+    """Integrate over the one prior variance of all features, from a predictor of variance 1 on."""
     began = time.perf_counter()
     scales = design.scales()
     total = np.maximum(scales.sum(axis=1), 1e-12)
     shape = (len(scales), likelihood.n_precisions, design.n_views)
     variances = np.broadcast_to(1.0 / total[:, None, None], shape)
-    q = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
-    if absent is not None:
+    q = WeightPosterior.start(design, likelihood, design.spread(variances))
+    if design.absent is not None:
         # What a missing view would add is known only when the sites have converged.
         q.optimise_sites(SITES_ITER, SITES_TOLERANCE)
     points, weights = over_scales(q, most=POOLED_POINTS)
@@ -203,7 +196,6 @@ def fit_pooled(
 
 def fit_per_view(
     design: Design,
-    absent: Array | None,
     likelihood: Likelihood,
     *,
     max_iter: int = 200,
@@ -218,11 +210,9 @@ def fit_per_view(
 
     With the prior of the s.d. of the linear predictor, the denominator has v/25 added, where v is
     the variance that sigma^2 gives the view's part of eta.
-
-    Shapes: absent (F, n, M).
     """
     q, variances, history, converged = learn_variances(
-        design, absent, likelihood, max_iter=max_iter, start=start
+        design, likelihood, max_iter=max_iter, start=start
     )
     points, weights = over_scales(q, start=start)
     return Member(points, weights, history, converged, variances)
@@ -230,7 +220,6 @@ def fit_per_view(
 
 def learn_variances(
     design: Design,
-    absent: Array | None,
     likelihood: Likelihood,
     *,
     max_iter: int,
@@ -256,7 +245,7 @@ def learn_variances(
         # Views that had hardly any variance begin with a tenth of the uninformed one.
         variances = np.maximum(near[1] / scales, 0.1 * variances)
         least = MIN_OWN_ITER
-    whole = WeightPosterior.start(design, likelihood, design.spread(variances), absent)
+    whole = WeightPosterior.start(design, likelihood, design.spread(variances))
     if start is not None:
         whole.sites = sites_near(start, 0, likelihood)
     elif near is not None:
@@ -346,16 +335,15 @@ def share_beyond_chance(squares: Array, size: int, n_tests: int) -> Array:
     return np.maximum(1.0 - by_chance / np.maximum(mean, 1e-12), LEAST)
 
 
-def marginal_associations(
-    design: ColumnDesign, left: Array, absent: Array | None
-) -> tuple[IntArray, Array]:
+def marginal_associations(design: ColumnDesign, left: Array) -> tuple[IntArray, Array]:
     """Return all candidate columns by falling association z_d = x_d^T r, and z^2, each (F, L).
 
     r has length 1 over the rows that have the view of the column; cells of other rows are 0. Of
     several outputs the largest absolute value counts. Columns that pad come last.
 
-    Shapes: left (F, C, n), absent (F, n, M).
+    Shapes: left (F, C, n).
     """
+    absent = design.absent
     present = np.ones((*left.shape[::2], design.n_views)) if absent is None else 1.0 - absent
     power = np.matmul(left**2, present)  # (F, C, M)
     z2 = np.square(np.matmul(left, design.X1[:, :, 1:])) / np.maximum(design.spread(power), 1e-12)
@@ -367,7 +355,6 @@ def marginal_associations(
 
 def fit_screened(
     design: ColumnDesign,
-    absent: Array | None,
     likelihood: Likelihood,
     columns: IntArray,
     share: Array,
@@ -380,17 +367,19 @@ def fit_screened(
     The variances are multiplied by the share that chance does not explain. They are not integrated
     over: their evidence would use the outcome twice, because it chose the columns.
 
-    Shapes: absent (F, n, M), columns (F, K), share (F,).
+    Shapes: columns (F, K), share (F,).
     """
     part = design.reordered(columns)
     # Variances of views need no columns, only the Gram matrices of these.
-    views = part if part.uses_features else GramDesign(part.grams, part.count, part.intercept_var)
+    views: Design = part
+    if not part.uses_features:
+        views = GramDesign(part.grams, part.count, part.intercept_var, absent=part.absent)
     near = None
     if smaller is not None and smaller.variances is not None:
         q = smaller.points[0].q
         near = q, smaller.variances * q.design.scales()[:, None]
     q, variances, history, converged = learn_variances(
-        views, absent, likelihood, max_iter=max_iter, tolerance=SCREENED_TOLERANCE, near=near
+        views, likelihood, max_iter=max_iter, tolerance=SCREENED_TOLERANCE, near=near
     )
     shrunk = share[:, None, None] * variances
     points, weights = over_scales(q.with_variances(part.spread(shrunk), part), most=0)

@@ -44,6 +44,8 @@ class ColumnDesign:
     n_views: int
     intercept_var: float = INTERCEPT_VAR  # prior variance of the intercept; 0 leaves it out
     held: Array | None = None  # (F, p, 1 + L); the held-out rows, or None
+    absent: Array | None = None  # (F, n, M); 1 where a row has no measurements of a view, or None
+    held_absent: Array | None = None  # (F, p, M); the same for held-out rows
 
     @property
     def uses_features(self) -> bool:
@@ -60,7 +62,7 @@ class ColumnDesign:
         X = np.take_along_axis(self.X1[:, :, 1:], chosen[:, None, :], axis=2)
         X1 = np.concatenate([self.X1[:, :, :1], X * used[:, None, :]], axis=2)
         owner = np.where(used > 0, np.take_along_axis(self.owner, chosen, axis=1), self.n_views)
-        return ColumnDesign(X1, owner, self.count, self.n_views, self.intercept_var)
+        return replace(self, X1=X1, owner=owner, held=None)
 
     def reordered(self, columns: IntArray) -> ColumnDesign:
         """Return the design with its columns in another order (F, L), different in each fold."""
@@ -210,6 +212,8 @@ class GramDesign:
     intercept_var: float = INTERCEPT_VAR
     cross: Array | None = None  # (F, M, p, n)
     lengths: Array | None = None  # (F, M, p); squared lengths of held-out rows, or None
+    absent: Array | None = None  # absent, held_absent: as in a `ColumnDesign`
+    held_absent: Array | None = None
 
     uses_features = False
 

@@ -157,15 +157,13 @@ def noise_variance(noise: Any, shape: tuple[int, int]) -> Array:
     return np.zeros(shape) if noise is None else 1.0 / noise.mean
 
 
-def held_moments(q: WeightPosterior, absent: Array | None) -> tuple[Array, Array]:
-    """Return mean and variance of eta of the held-out rows, noise included, each (F, C, p).
-
-    `absent` (F, p, M) is 1 where a held-out row has no measurements of a view.
-    """
+def held_moments(q: WeightPosterior) -> tuple[Array, Array]:
+    """Return mean and variance of eta of the held-out rows, noise included, each (F, C, p)."""
     mean, var = q.design.predict_held(q.solution, q.s)
     var = np.maximum(var, 1e-12)
-    if absent is not None:
-        var = var + np.einsum("fpm,fmc->fcp", absent, q.missing_view_variance())
+    if q.design.held_absent is not None:
+        lacking = q.missing_view_variance()
+        var = var + np.einsum("fpm,fmc->fcp", q.design.held_absent, lacking)
     return mean, var + noise_variance(q.noise, mean.shape[:2])[..., None]
 
 
@@ -175,7 +173,7 @@ def fit_ensemble(
     """Fit every member on the training rows of each fold."""
     problem, (candidates, dense) = batch.data.problem, batch.designs()
     widths = np.array(problem.widths)
-    likelihood, absent = batch.likelihood(), batch.absent()
+    likelihood = batch.likelihood()
     several = problem.logistic and likelihood.n_outputs > 1
     outputs = replace(likelihood, shared=several)
 
@@ -190,26 +188,24 @@ def fit_ensemble(
     for name in ("spike_slab", "spike_slab_wide"):
         if name in members or "spike_slab_wide" in members:
             wide = name == "spike_slab_wide"
-            arguments = candidates, absent, widths
-            slab, fitted[name] = fit(partial(fit_spike_slab, *arguments, wide=wide), slab)
+            slab, fitted[name] = fit(partial(fit_spike_slab, candidates, widths, wide=wide), slab)
     if "spike_slab" not in members:
         fitted.pop("spike_slab", None)
     if "per_view" in members and len(widths) > 1:
-        fitted["per_view"] = fit(partial(fit_per_view, dense, absent), None)[1]
+        fitted["per_view"] = fit(partial(fit_per_view, dense), None)[1]
     if "pooled" in members:
-        fitted["pooled"] = fit_pooled(dense, absent, outputs)
+        fitted["pooled"] = fit_pooled(dense, outputs)
     elif "per_view" in members and len(widths) == 1:
-        fitted["per_view"] = fit_pooled(dense, absent, outputs)
+        fitted["per_view"] = fit_pooled(dense, outputs)
     total = int(widths.sum())
     sizes = _screened_sizes(members, total, alone=not fitted)
     if sizes:
         left = residual(likelihood.T, likelihood.weight, logistic=problem.logistic)
-        order, squares = marginal_associations(candidates, left, absent)
+        order, squares = marginal_associations(candidates, left)
     smaller: Member | None = None
     for name, size in sizes.items():
         smaller = fitted[name] = fit_screened(
             candidates,
-            absent,
             outputs,
             order[:, :size],
             share_beyond_chance(squares, size, total * likelihood.n_outputs),
@@ -241,14 +237,12 @@ def _summarise(batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Membe
     points = [point for member in fitted.values() for point in member.points]
     moments = {name: np.zeros((len(points), *shape)) for name, shape in shapes.items()}
     moments["held_var"] += 1.0
-    held_absent = batch.held_absent()
     for j, point in enumerate(points):
         q, folds = point.q.with_separate_precisions(), point.folds
         moments["mean"][j, folds], moments["var"][j, folds] = q.moments()
         moments["parts"][j, folds] = q.design.parts(q.solution, q.s)
         if p:
-            lacking = None if held_absent is None else held_absent[folds]
-            held_mean, held_var = held_moments(q, lacking)
+            held_mean, held_var = held_moments(q)
             moments["held_mean"][j, folds], moments["held_var"][j, folds] = held_mean, held_var
         point.q = q.stored()
     base = likelihood.base_logit()
@@ -283,7 +277,7 @@ def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
     C = q.s.shape[1]
     mask = np.repeat(views[:, None].astype(float), C, axis=1)
     smaller = q.with_variances(q.s * q.design.spread(mask))
-    for _ in range(1 if q.absent is None else 2):
+    for _ in range(1 if q.design.absent is None else 2):
         smaller.refresh()
         smaller.refresh_extra()
         if smaller.noise is None:
@@ -300,14 +294,13 @@ def view_moments(
 ) -> tuple[Array, Array]:
     """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p)."""
     weights = ensemble.point_weights(stacking.shares)
-    order, held_absent = ensemble.view_order(), ensemble.batch.held_absent()
+    order = ensemble.view_order()
     fewer = [count for count in counts if count < len(order[0])]
     means = np.repeat(ensemble.held_mean[None], len(counts), axis=0)  # (V, J, F, C, p)
     variances = np.repeat(ensemble.held_var[None], len(counts), axis=0)
     if fewer:
         for j, folds, q in ensemble.posteriors(weights, *ensemble.batch.designs()):
-            lacking = None if held_absent is None else held_absent[folds]
-            for v, moments in enumerate(moments_by_views(q, order[folds], fewer, lacking)):
+            for v, moments in enumerate(moments_by_views(q, order[folds], fewer)):
                 means[v, j, folds], variances[v, j, folds] = moments
     slope, slope_var = stacking.slope[:, None, None], stacking.slope_var[:, None, None]
     base = ensemble.base_logit[..., None]
@@ -320,14 +313,15 @@ def view_moments(
 
 
 def moments_by_views(
-    q: WeightPosterior, order: IntArray, counts: Sequence[int], held_absent: Array | None
+    q: WeightPosterior, order: IntArray, counts: Sequence[int]
 ) -> Iterator[tuple[Array, Array]]:
     """Return moments (F, C, p) of held-out rows on the first views, for each number of views."""
-    if q.design.uses_features and q.noise is None and q.absent is None and held_absent is None:
+    complete = q.design.absent is None and q.design.held_absent is None
+    if q.design.uses_features and q.noise is None and complete:
         yield from _nested_moments(q, order, counts)
         return
     for count in counts:
-        yield held_moments(restricted(q, first_views(order, count)), held_absent)
+        yield held_moments(restricted(q, first_views(order, count)))
 
 
 def _nested_moments(

@@ -220,7 +220,16 @@ class FoldBatch:
         X1 = with_ones(self.candidate_cells(self.rows, self.counted))
         X1[:, :, 0] = self.counted
         new = with_ones(self.candidate_cells(self.held, self.held_counted)) if held else None
-        return ColumnDesign(X1, self.owner(), self.count, self.data.n_views, INTERCEPT_VAR, new)
+        return ColumnDesign(
+            X1,
+            self.owner(),
+            self.count,
+            self.data.n_views,
+            INTERCEPT_VAR,
+            new,
+            self.absent(),
+            self.held_absent(),
+        )
 
     def designs(self, held: bool = True) -> tuple[ColumnDesign, Design]:
         """Return the candidates, and all features: through Gram matrices where there are such."""
@@ -241,6 +250,8 @@ class FoldBatch:
             INTERCEPT_VAR,
             np.ascontiguousarray(cross) * real.swapaxes(2, 3),
             np.ascontiguousarray(lengths),
+            self.absent(),
+            self.held_absent(),
         )
 
 

@@ -271,7 +271,7 @@ def credible_sets(
     k = len(selected)
     chosen = design.columns(selected[None], np.ones((1, k)))
     s = np.ascontiguousarray(slab[:, selected])[None]
-    q = WeightPosterior.start(chosen, batch.likelihood(), s, batch.absent())
+    q = WeightPosterior.start(chosen, batch.likelihood(), s)
     q.optimise_sites()
     quadratics = _quadratics_of(X[None], chosen, q.sites.h)
     correlation = _correlations(X)

@@ -171,7 +171,6 @@ class _State:
 
 def fit_spike_slab(
     design: ColumnDesign,
-    absent: Array | None,
     n_features: Array,
     likelihood: Likelihood,
     *,
@@ -181,7 +180,7 @@ def fit_spike_slab(
 ) -> Member:
     """Iterate q(w), inclusion probabilities, shares of included features and slab variances.
 
-    Shapes: absent (F, n, M), n_features (M,).
+    Shapes: n_features (M,).
     """
     began = time.perf_counter()
     F, C = len(design.owner), likelihood.n_precisions
@@ -202,7 +201,7 @@ def fit_spike_slab(
     )
     if joint is not None:
         _separate(state, joint.points[0].q, n_features, wide)
-    whole = WeightPosterior.start(design, likelihood, s, absent)
+    whole = WeightPosterior.start(design, likelihood, s)
     if start is not None:
         near = start.points[0].q
         whole.sites = near.sites if joint is None else near.separate_sites()

@@ -41,21 +41,18 @@ class WeightPosterior:
     s: Array  # (F, C, L); or (F, C, M) array, prior variances; (F, 1, ...) where outputs share them
     sites: Sites
     noise: Any  # such as q(psi) of Gaussian outputs
-    absent: Array | None  # (F, n, M); 1 where a row has no measurements of a view, or None
     extra: Any = 0.0  # (F, C, n); variance of rows with a missing view; 0.0 where none is missing
     kernel: Array | None = None  # (F, C, n, n); or None, made from `s` when first needed
     solution: Any = None
 
     @classmethod
-    def start(
-        cls, design: Design, likelihood: Likelihood, s: Array, absent: Array | None
-    ) -> WeightPosterior:
+    def start(cls, design: Design, likelihood: Likelihood, s: Array) -> WeightPosterior:
         """Return q(w) with sites at the base rate, with unit uncertainty."""
         shape = (len(s), likelihood.n_outputs, likelihood.weight.shape[-1])
         mean = np.broadcast_to(likelihood.base_logit()[..., None], shape)
         noise = likelihood.noise_at(mean, np.zeros(shape))
         _, sites = likelihood.evaluate(mean, np.ones(shape), noise)
-        return cls(design, likelihood, s, sites, noise, absent)
+        return cls(design, likelihood, s, sites, noise)
 
     def stored(self) -> WeightPosterior:
         """Return q(w) without its design and large matrices, which can be computed again."""
@@ -186,9 +183,9 @@ class WeightPosterior:
     def view_signal(self) -> Array:
         """Return the mean square of each view's part over the rows that have it, (F, M, C)."""
         squares = self.design.parts(self.solution, self.s) ** 2
-        if self.absent is None:
+        if self.design.absent is None:
             return np.asarray(squares.sum(axis=-1) / self.design.count[:, None, None])
-        has = 1.0 - self.absent.swapaxes(1, 2)  # (F, M, n)
+        has = 1.0 - self.design.absent.swapaxes(1, 2)  # (F, M, n)
         total = np.einsum("fmcn,fmn->fmc", squares, has)
         return np.asarray(total / self._rows_with_view()[..., None])
 
@@ -202,14 +199,14 @@ class WeightPosterior:
 
     def _rows_with_view(self) -> Array:
         count = np.repeat(self.design.count[:, None], self.design.n_views, axis=1)
-        if self.absent is not None:
-            count = count - self.absent.sum(axis=1)
+        if self.design.absent is not None:
+            count = count - self.design.absent.sum(axis=1)
         return np.maximum(count, 1.0)
 
     def refresh_extra(self) -> None:
         """Give rows with a missing view the variance that its part of eta would have."""
-        if self.absent is not None:
-            self.extra = np.einsum("fnm,fmc->fcn", self.absent, self.missing_view_variance())
+        if self.design.absent is not None:
+            self.extra = np.einsum("fnm,fmc->fcn", self.design.absent, self.missing_view_variance())
 
     # -- sites -----------------------------------------------------------------------------
 
