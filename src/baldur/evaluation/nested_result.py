@@ -171,9 +171,7 @@ class NestedResult:
     def _add(self, model: str, finished: Sequence[FinishedTask], column: int) -> None:
         """Add the results of a model for one outcome, a column of the label matrix or `ALL`."""
         notes = [text for f in finished for o in f.tried for text in o.facts.get("warnings", [])]
-        errors = [
-            o.facts["error"] for f in finished if f.task.searched for o in f.tried if o.failed
-        ]
+        errors = [o.facts["error"] for f in finished for o in f.tried if o.failed]
         notes += [f"a setting failed and was passed over: {error}" for error in errors]
         self.fits[model], permuted = [], defaultdict(list)
         for f in finished:

@@ -215,14 +215,14 @@ class FinishedTask:
     """A task with the results of its settings and of the fit of the selected one."""
 
     task: Task
-    tried: list[JobResult]  # Of every setting; where there is only one, of its fit
+    tried: list[JobResult]  # Of every setting; empty where there is only one
     job: Job | None  # The fit; None where every setting failed, on this fold or another
     result: JobResult | None
 
     @property
     def error(self) -> str:
         """Why the model has no fit on this fold; "" where it has one."""
-        if self.task.searched and all(result.failed for result in self.tried):
+        if self.tried and all(result.failed for result in self.tried):
             return _every_setting_failed(self.tried)
         return "" if self.result is None else str(self.result.facts.get("error", ""))
 
@@ -333,7 +333,7 @@ class _Run:
             final = self._final_jobs(part, first)
             self.do([job for job in final if job is not None], shared)
             for task, jobs, job in zip(part, first, final, strict=True):
-                tried = [self.results[job.key] for job in jobs]
+                tried = [self.results[job.key] for job in jobs if task.searched]
                 result = None if job is None else self.results[job.key]
                 done.append(FinishedTask(task, tried, job, result))
         return done

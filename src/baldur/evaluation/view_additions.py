@@ -125,9 +125,6 @@ class AddedValue:
         return self.summary()
 
 
-# -- which view sets are compared ----------------------------------------------------------------
-
-
 # -- what could have been detected ---------------------------------------------------------------
 
 POWER = 0.8
