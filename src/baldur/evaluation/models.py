@@ -110,8 +110,8 @@ class Model:
         Model
         """
         parameters = self.estimator.get_params(deep=True)
-        own = {k: v for k, v in parameters.items() if k.rpartition("__")[2] == "preparation"}
-        if not own:
+        templates = {k: v for k, v in parameters.items() if k.rpartition("__")[2] == "preparation"}
+        if not templates:
             raise InputError(
                 f"Model {self.name!r}: {type(self.estimator).__name__} accepts a MultiView but has "
                 "no parameter 'preparation', so that filters, sites and covariates cannot be "
@@ -121,7 +121,7 @@ class Model:
         # A string says how columns are scaled, and nothing about the rest.
         changed = {
             k: preparation if v is None else preparation_for(preparation, v)
-            for k, v in own.items()
+            for k, v in templates.items()
             if v is None or isinstance(v, str)
         }
         return replace(self, estimator=clone(self.estimator).set_params(**changed))

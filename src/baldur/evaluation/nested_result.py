@@ -72,12 +72,12 @@ def _by_outcome(method: F) -> F:
     def answer(self: NestedResult, *arguments: Any, **options: Any) -> Any:
         if not self.results:
             return method(self, *arguments, **options)
-        each = {outcome: getattr(one, name) for outcome, one in self.results.items()}
-        each = {k: v(*arguments, **options) if callable(v) else v for k, v in each.items()}
-        if not all(isinstance(table, pd.DataFrame) for table in each.values()):
-            return each
+        answers = {outcome: getattr(result, name) for outcome, result in self.results.items()}
+        answers = {k: v(*arguments, **options) if callable(v) else v for k, v in answers.items()}
+        if not all(isinstance(table, pd.DataFrame) for table in answers.values()):
+            return answers
         return pd.concat(
-            [table.assign(outcome=k)[["outcome", *table.columns]] for k, table in each.items()],
+            [table.assign(outcome=k)[["outcome", *table.columns]] for k, table in answers.items()],
             ignore_index=True,
         )
 
@@ -165,8 +165,8 @@ class NestedResult:
             if self.results:
                 self._merge_outcomes(model)
             else:
-                mine = [f for f in jobs if f.task.model.name == model.name]
-                self._add(model.name, [f for f in mine if f.task.outcome in (ALL, column)], column)
+                tasks = [f for f in jobs if f.task.model.name == model.name]
+                self._add(model.name, [f for f in tasks if f.task.outcome in (ALL, column)], column)
 
     def _add(self, model: str, finished: Sequence[FinishedTask], column: int) -> None:
         """Add the results of a model for one outcome, a column of the label matrix or `ALL`."""
@@ -206,21 +206,19 @@ class NestedResult:
 
         A fit to the whole label matrix is listed once, as of one outcome.
         """
-        name, each = model.name, list(self.results.values())
-        failed = [
-            (k, one.failures[name]) for k, one in self.results.items() if name in one.failures
-        ]
-        parts = each[: len(outcomes_of(self.comparison, model))]
-        self.fits[name] = [fit for one in parts for fit in one.fits[name]]
-        notes = dict.fromkeys(text for one in each for text in one.notes[name])
+        name, results = model.name, list(self.results.values())
+        failed = [(k, r.failures[name]) for k, r in self.results.items() if name in r.failures]
+        fitted = results[: len(outcomes_of(self.comparison, model))]
+        self.fits[name] = [fit for r in fitted for fit in r.fits[name]]
+        notes = dict.fromkeys(text for r in results for text in r.notes[name])
         self.notes[name] = list(notes)[:_MOST_NOTES]
-        no_signal = max(one.no_signal.get(name, 0) for one in each)
+        no_signal = max(r.no_signal.get(name, 0) for r in results)
         if no_signal:
             self.no_signal[name] = no_signal
         if failed:
             self.failures[name] = ": ".join(failed[0])
         else:
-            self.permuted[name] = np.mean([one.permuted[name] for one in each], axis=0).tolist()
+            self.permuted[name] = np.mean([r.permuted[name] for r in results], axis=0).tolist()
 
     def __getitem__(self, outcome: str) -> NestedResult:
         if outcome not in self.results:
@@ -346,8 +344,8 @@ class NestedResult:
         ndarray of shape (n_folds,)
         """
         if self.results:
-            each = [result.fold_values(model, metric) for result in self.results.values()]
-            return np.asarray(np.mean(each, axis=0))
+            values = [result.fold_values(model, metric) for result in self.results.values()]
+            return np.asarray(np.mean(values, axis=0))
         return self._fold_values(model, metric)
 
     def _fold_values(self, model: str, metric: str, rows: np.ndarray | None = None) -> np.ndarray:
@@ -380,11 +378,9 @@ class NestedResult:
         """
         if not self.results:
             return self._table.copy()
-        each = {AVERAGE: self._table, **{k: one._table for k, one in self.results.items()}}
-        tables = [part.copy() for part in each.values()]
-        for outcome, part in zip(each, tables, strict=True):
-            part.insert(0, "outcome", outcome)
-        return pd.concat(tables, ignore_index=True)
+        tables = {AVERAGE: self._table, **{k: r._table for k, r in self.results.items()}}
+        parts = [table.assign(outcome=k)[["outcome", *table]] for k, table in tables.items()]
+        return pd.concat(parts, ignore_index=True)
 
     @cached_property
     def _table(self) -> pd.DataFrame:

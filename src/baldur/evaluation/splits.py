@@ -185,8 +185,8 @@ class FoldPlan:
         )
         kept = np.zeros(len(names), dtype=bool)
         for c in np.unique(kind):
-            mine = order[kind[order] == c]
-            kept[mine[: int(np.ceil(self.train_share * len(mine)))]] = True
+            of_kind = order[kind[order] == c]
+            kept[of_kind[: int(np.ceil(self.train_share * len(of_kind)))]] = True
         return rows[kept[unit]]
 
     def inner_folds(self, y: np.ndarray, fold: Fold) -> list[tuple[np.ndarray, np.ndarray]]:
