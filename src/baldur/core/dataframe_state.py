@@ -29,6 +29,7 @@ from baldur.core.state import (
     Text,
     Texts,
     at,
+    form,
     need,
     plain,
     read_fields,
@@ -184,26 +185,25 @@ def read_dataframe(state: Any) -> pd.DataFrame:
 _TYPES = {"text": "OU", "whole numbers": "iu", "numbers": "f", "truth values": "b"}
 
 
+@form
 def Table(
+    value: Any,
+    sizes: Sizes,
     columns: Mapping[str, str | None] | None = None,
     more: Mapping[str, str] | None = None,
     fault: Callable[[Any, Sizes], str | None] | None = None,
-) -> Form:
+) -> Any:
     """A DataFrame with columns of some types (None for any), or any DataFrame.
 
     The columns `more` follow, or all of them are missing. `fault` returns what else is wrong.
     """
-
-    def read(value: Any, sizes: Sizes) -> Any:
-        frame = read_dataframe(value)
-        if columns is not None:
-            longer = len(frame.columns) > len(columns)
-            _check_columns(frame, {**columns, **((more or {}) if longer else {})})
-        message = fault(frame, sizes) if fault is not None else None
-        need(message is None, message or "")
-        return frame
-
-    return read
+    frame = read_dataframe(value)
+    if columns is not None:
+        longer = len(frame.columns) > len(columns)
+        _check_columns(frame, {**columns, **((more or {}) if longer else {})})
+    message = fault(frame, sizes) if fault is not None else None
+    need(message is None, message or "")
+    return frame
 
 
 def _check_columns(frame: Any, types: Mapping[str, str | None]) -> None:
