@@ -271,51 +271,53 @@ def _cost_table(metric: str) -> Form:
     return OrNone(Table(columns))
 
 
-_SELECTION: dict[str, Form] = {
-    "inclusion_probability_": ByView(Numbers("D", low=0.0, high=1.0 + 1e-9)),
-    "factor_path_": Table(
-        _columns(
-            ("n_factors", "whole numbers"),
-            ("loss loss_difference standard_error", "numbers"),
-            ("selected", "truth values"),
-        )
-    ),
-    "stacking_weights_": ByName(Number()),
-    "signal_": Number(finite=False),
-    "credible_sets_": Table(
-        _columns(
-            ("view feature member_view member_feature", "text"),
-            ("probability min_abs_correlation", "numbers"),
-        )
-    ),
-}
-
-
-def attributes_of(kind: str, task: str) -> Mapping[str, Form]:
-    """Return the attributes of a kind of estimator fitted for a task, in the order of reading."""
-    forms = {**_SHARED, **(_REGRESSOR if task == "regression" else _CLASSIFIER)}
-    if not kind.startswith("baldur"):
-        return forms | _MEAN_FIELD
-    metric = "r2" if task == "regression" else "auc"
-    tables = {"sparsity_path_": _path_table(metric), "cost_path_": _cost_table(metric)}
-    return forms | _SELECTION | tables
+def _selection(metric: str) -> dict[str, Form]:
+    """Return the attributes that come from the submodel path."""
+    return {
+        "inclusion_probability_": ByView(Numbers("D", low=0.0, high=1.0 + 1e-9)),
+        "factor_path_": Table(
+            _columns(
+                ("n_factors", "whole numbers"),
+                ("loss loss_difference standard_error", "numbers"),
+                ("selected", "truth values"),
+            )
+        ),
+        "stacking_weights_": ByName(Number()),
+        "signal_": Number(finite=False),
+        "credible_sets_": Table(
+            _columns(
+                ("view feature member_view member_feature", "text"),
+                ("probability min_abs_correlation", "numbers"),
+            )
+        ),
+        "sparsity_path_": _path_table(metric),
+        "cost_path_": _cost_table(metric),
+    }
 
 
 # -- estimators ----------------------------------------------------------------------------------
 
 _CLASSES = ("binary", "multiclass", "multilabel")
-ESTIMATORS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "baldur classifier": (BaldurClassifier, _CLASSES),
-    "baldur regressor": (BaldurRegressor, ("regression",)),
-    "mean-field classifier": (PaperClassifier, _CLASSES),
-    "mean-field regressor": (PaperRegressor, ("regression",)),
-}
-"""Classes of estimators that can be saved, with their tasks, by their kind in model folders."""
+ESTIMATORS: dict[str, tuple[Any, Any, tuple[str, ...], dict[str, Form]]] = {
+    "baldur classifier": (
+        BaldurClassifier, Predictor, _CLASSES, _SHARED | _CLASSIFIER | _selection("auc"),
+    ),
+    "baldur regressor": (
+        BaldurRegressor, Predictor, ("regression",), _SHARED | _REGRESSOR | _selection("r2"),
+    ),
+    "mean-field classifier": (
+        PaperClassifier, MeanFieldPredictor, _CLASSES, _SHARED | _CLASSIFIER | _MEAN_FIELD,
+    ),
+    "mean-field regressor": (
+        PaperRegressor, MeanFieldPredictor, ("regression",), _SHARED | _REGRESSOR | _MEAN_FIELD,
+    ),
+}  # fmt: skip
+"""For each kind in model folders its class, predictor, tasks, and attributes as they are read."""
 
 
 def kind_of(estimator: Any) -> str:
     """Return the kind under which an estimator is stored; an InputError if it has none."""
-    for kind, (estimator_type, _) in ESTIMATORS.items():
+    for kind, (estimator_type, *_) in ESTIMATORS.items():
         if type(estimator) is estimator_type:
             return kind
     raise InputError(
@@ -327,15 +329,15 @@ def kind_of(estimator: Any) -> str:
 def estimator_state(estimator: Any) -> State:
     """Return the parts of a fitted estimator that are stored."""
     kind = kind_of(estimator)
-    task = estimator._task
+    *_, attributes = ESTIMATORS[kind]
     return {
         "kind": kind,
         "settings": settings_state(estimator),
-        "task": task,
+        "task": estimator._task,
         "preparation": estimator.preparation_,
         "predictor": estimator.predictor,
         # Attributes that an estimator may lack, such as the names of columns, are null.
-        "fitted": {name: vars(estimator).get(name) for name in attributes_of(kind, task)},
+        "fitted": {name: vars(estimator).get(name) for name in attributes},
     }
 
 
@@ -345,7 +347,7 @@ def read_estimator(state: Any, sizes: Sizes) -> Any:
     if type(kind) is not str or kind not in ESTIMATORS:
         wanted = " or ".join(map(repr, ESTIMATORS))
         raise StateError(("kind",), f"expected {wanted}, but got {str(kind)[:40]!a}")
-    estimator_type, tasks = ESTIMATORS[kind]
+    estimator_type, predictor_type, tasks, attributes = ESTIMATORS[kind]
     fields = {
         "task": Choice(tasks),
         "settings": Plain(),
@@ -368,14 +370,13 @@ def read_estimator(state: Any, sizes: Sizes) -> Any:
     sizes.widths = dict(widths)
     known = Sizes(widths)
     with at("fitted"):
-        _read_fitted(estimator, values["fitted"], kind, values["task"], known)
+        fitted = read_fields(values["fitted"], attributes, known)
+        _set_fitted(estimator, fitted, values["task"], known)
     # The predictor sees prepared columns; everything else is about those of the input.
     prepared = Sizes(preparation.scaling_.n_features_, C=known.known["C"], K=known.known["K"])
-    mean_field = kind.startswith("mean-field")
     with at("predictor"):
-        predictor_type = MeanFieldPredictor if mean_field else Predictor
         estimator._predictor = read_state(values["predictor"], predictor_type, sizes=prepared)
-        if mean_field:
+        if predictor_type is MeanFieldPredictor:
             masks = estimator._predictor.result.features
             for name, mask in zip(widths, masks, strict=True):
                 selected = preparation.expand(name, mask, False)
@@ -384,9 +385,8 @@ def read_estimator(state: Any, sizes: Sizes) -> Any:
     return estimator
 
 
-def _read_fitted(estimator: Any, state: Any, kind: str, task: str, sizes: Sizes) -> None:
-    """Set the fitted attributes of an estimator from their state."""
-    fitted = read_fields(state, attributes_of(kind, task), sizes)
+def _set_fitted(estimator: Any, fitted: dict[str, Any], task: str, sizes: Sizes) -> None:
+    """Set the fitted attributes of an estimator, and refuse those that do not agree."""
     vars(estimator).update({name: value for name, value in fitted.items() if value is not None})
     outputs, factors = sizes.known["C"], sizes.known["K"]
     need(estimator.n_factors_ == factors, f"expected {factors}", "n_factors_")
