@@ -253,6 +253,16 @@ def test_a_model_that_fails_for_one_outcome_has_no_mean(result):
     assert np.isnan(mean["auc_pooled"])
 
 
+def test_an_outcome_that_no_model_predicts_leaves_the_others(cohort):
+    X, Y = cohort
+    commonest_first = Y[sorted(Y, key=lambda name: -Y[name].mean())]
+    result = nested_cv({"fails": OnlyBalanced()}, X, commonest_first, outer=2, inner=2)
+    predicted = [name for name, one in result.results.items() if one.finished()]
+    assert len(predicted) in (1, 2)
+    assert result.outcomes[0] not in predicted
+    assert result.evaluation().intervals["outcome"].unique().tolist() == predicted
+
+
 @pytest.mark.parametrize("form", ["text", "markdown", "latex"])
 def test_the_tables_are_printed_one_below_the_other(result, form):
     text = result.format(form)

@@ -515,8 +515,10 @@ class NestedResult:
 
     def _evaluation_of_mean(self, metrics: Sequence[str]) -> Evaluation:
         """Return the intervals of the mean and of every outcome, and differences of the mean."""
-        held = next(iter(self.results[self.outcomes[0]].resampled.models.values()), None)
-        people = (0, 0) if held is None else (int(held.members.sum()), held.n_units)
+        # All outcomes have the same people; for some of them every model may have failed.
+        result = next((r for r in self.results.values() if r.finished()), self)
+        held = next(iter(result.resampled.models.values()))
+        people = (int(held.members.sum()), held.n_units)
         rows = [
             (r["outcome"], r["model"], AVERAGE, m, *(r[f"{m}_{e}"] for e in POOLED), *people, "")
             for r in self.table().to_dict("records")
