@@ -83,7 +83,7 @@ def net_benefit(
         Above 0 and below 1.
     prevalence : float, optional
         Share of cases to weight them by; default that of the rows. Probabilities are taken as
-        they are: shift them first with `shift_prevalence` if they are for another share.
+        they are; `decision_curves` shifts those for another share.
     weights : array of shape (k, n), optional
         How often each row counts, for k resamples; default once.
 

@@ -91,12 +91,9 @@ def evaluate_predictions(
 ) -> Evaluation:
     """Compute intervals, calibration, net benefit and subgroups from a predictions table.
 
-    From a `Resampled`, every table is computed once for each choice of its arguments; only
-    subgroups are computed anew.
-
     Parameters
     ----------
-    predictions : DataFrame or Resampled
+    predictions : DataFrame
         As ``predictions.csv``, of any model: label, and p_<class> for each class with the positive
         one last (or of the positive class only), or score (decision scores); in regression
         predicted. Further columns may be left out: model, sample, repeat, fold, predicted, group,
