@@ -206,7 +206,5 @@ def _members(sets: pd.DataFrame) -> list[Pair]:
 def _others(sets: pd.DataFrame, pair: Pair) -> pd.DataFrame:
     """Return the other members of the set of a feature, the most probable first."""
     members = sets[(sets["view"] == pair[0]) & (sets["feature"].astype(str) == pair[1])]
-    itself = [member == pair for member in _members(members)]
-    return members[~np.array(itself, dtype=bool)].sort_values(
-        "probability", ascending=False, kind="stable"
-    )
+    others = members.loc[[member != pair for member in _members(members)]]
+    return others.sort_values("probability", ascending=False, kind="stable")

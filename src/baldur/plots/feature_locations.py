@@ -451,7 +451,7 @@ class ManhattanDisplay(Display):
         main = self._axes(style, 3.0)[0]
         shades = (style.colour(0), style.faint)
         order = {name: i for i, (name, _, _) in enumerate(self.bounds)}
-        at = self.table["chromosome"].astype(str).map(order).fillna(0).to_numpy(dtype=int) % 2
+        at = self.table["chromosome"].astype(str).map(order).to_numpy(dtype=int) % 2
         chosen = self.table["selected"].to_numpy(dtype=bool)
         place, value = (self.table[c].to_numpy(dtype=float) for c in ("place", "value"))
         for parity, shade in enumerate(shades):

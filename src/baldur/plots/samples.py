@@ -138,11 +138,10 @@ class LatentDisplay(Display):
             raise InputError(
                 f"The latent space has no factor {wrong[0]!r}; its factors are {known}."
             )
-        plane = len(factors) > 1
         height = style.width * 0.8 + 0.4
         if self.continuous:
             self._outcome(self._axes(style, height)[0], factors, style)
-        elif plane:
+        elif len(factors) > 1:
             height += style.legend_height(self.classes)
             self._plane(self._axes(style, height)[0], factors, style)
         else:

@@ -264,8 +264,8 @@ class ViewShareDisplay(Display):
     def _draw(self, style: Style, *, most: int = 20) -> None:
         """Draw one stacked bar per group."""
         wide = self._drawn().head(most + 1)
-        lines = 1 + min(wide.shape[1], MOST_VIEWS) // 3
-        main = self._axes(style, row_height(len(wide), 1.0 + 0.22 * lines))[0]
+        height = row_height(len(wide), 1.0 + 0.22 * (1 + wide.shape[1] // 3))
+        main = self._axes(style, height)[0]
         handles = style.stacked_bars(main, [wide[view] for view in wide], height=0.72)
         for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):
             main.text(0.01, row, "no feature selected", va="center", color=style.ink)
