@@ -27,6 +27,7 @@ from baldur.report.answer import NOT_SHOWN, SHOWN, UNKNOWN, Sentence
 from baldur.report.formatting import (
     Column,
     Table,
+    direction,
     ends_of,
     estimate,
     listed,
@@ -275,8 +276,7 @@ def view_set_table(run: Results) -> Table:
         Column("People", "people", whole, "who have one of these views"),
     ]
     for key, (heading, up) in _metrics(_asked(run, _SETS)).items():
-        better = "higher is better" if up else "lower is better"
-        columns.append(Column(heading, ends_of(key, _SET_ENDS), _interval, better))
+        columns.append(Column(heading, ends_of(key, _SET_ENDS), _interval, direction(up)))
     caption = "Views and how well they predict, with 95 % intervals"
     return make_table("view_sets", caption, _rows(run, _SETS, _SET_ENDS), columns)
 

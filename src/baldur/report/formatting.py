@@ -109,6 +109,11 @@ def percent(share: Any, digits: int = 0) -> str:
     return f"{100.0 * x:.{digits}f} %"
 
 
+def direction(greater_is_better: bool) -> str:
+    """Return which values of a metric are better, in words."""
+    return "higher is better" if greater_is_better else "lower is better"
+
+
 def plain(value: Any) -> str:
     """Return a value as text: integers without decimals, "not set" for None."""
     if value is None:

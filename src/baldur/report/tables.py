@@ -21,6 +21,7 @@ from baldur.report.formatting import (
     Cell,
     Column,
     Table,
+    direction,
     distinct,
     ends_of,
     estimate,
@@ -56,11 +57,6 @@ _MEANING = {
 """What a column says about a metric whose name does not."""
 
 
-def direction(metric: str) -> str:
-    """Return which values of a metric are better, in words."""
-    return "higher is better" if METRICS[metric].greater_is_better else "lower is better"
-
-
 def model_table(run: Results) -> Table:
     """Return one row per model with every metric and its interval."""
     frame = run.table("table")
@@ -69,7 +65,7 @@ def model_table(run: Results) -> Table:
     for m in run.record.get("metrics", []):
         if all(f"{m}_{end}" in frame for end in ends):
             keys = tuple(f"{m}_{end}" for end in ends)
-            meaning = f"{_MEANING.get(m, '')}{direction(m)}"
+            meaning = f"{_MEANING.get(m, '')}{direction(METRICS[m].greater_is_better)}"
             columns.append(Column(METRICS[m].heading, keys, estimate, meaning))
     columns.append(Column("Features selected", "features_percent", _percent, _SHARE))
     rows = [{"features_percent": np.nan, **row} for row in frame.to_dict("records")]
