@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +40,6 @@ from baldur.study.findings import (
     site_predicts,
     variants,
 )
-from baldur.study.samples import labels_by_outcome
 from baldur.views import View
 from baldur.views.validate import counted
 
@@ -54,17 +53,22 @@ def find_problems(
     """Run all checks on the data of a study, and return the findings."""
     findings = lost_ids(study.data.sample_ids)
     if isinstance(study.y, np.ndarray):
+        outcomes = {config.outcome.column: study.y}
         findings += _about_labels(config, study.y)
+    else:
+        outcomes = {str(name): study.y[name].to_numpy() for name in study.y}
     if study.sites is not None and config.samples.site is not None:
         findings += variants("samples.site", config.samples.site, np.unique(study.sites).tolist())
-        for outcome, y in labels_by_outcome(config, study.y).items():
+        for outcome, y in outcomes.items():
             findings += site_predicts(study.sites, y, outcome, config.classification, scheme)
+    if config.classification:
+        outcomes = {name: np.unique(y, return_inverse=True)[1] for name, y in outcomes.items()}
     equal_rows = {}
     for name in study.data.view_names:
         view = study.data.view(name)
         key = "covariates.include" if name == COVARIATES else f"views.{name}"
         findings += _categories(key, view)
-        findings_in_view, equal_rows[key] = _look_at(key, view, config, study)
+        findings_in_view, equal_rows[key] = _look_at(key, view, config, outcomes, study.sites)
         findings += findings_in_view
     for name in config.covariates.regress_out:
         assert study.data.samples is not None
@@ -106,17 +110,21 @@ def _categories(key: str, view: View) -> list[Finding]:
 
 
 def _look_at(
-    key: str, view: View, config: StudyConfig, study: StudyData
+    key: str,
+    view: View,
+    config: StudyConfig,
+    outcomes: Mapping[str, np.ndarray],
+    sites: np.ndarray | None,
 ) -> tuple[list[Finding], list[tuple[int, int]]]:
-    """Read a view once, block by block, and run the checks of columns and rows."""
+    """Read a view once, block by block, and run the checks of columns and rows.
+
+    Shapes: outcomes (n_samples,) each, classes as numbers; sites (n_samples,).
+    """
     width = view.shape[1]
     hashes = RowHashes(view.present)
     sentinel_counts: defaultdict[float, dict[str, int]] = defaultdict(dict)
     columns: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     constant: dict[str, str] = {}
-    outcomes = labels_by_outcome(config, study.y)
-    if config.classification:
-        outcomes = {name: np.unique(y, return_inverse=True)[1] for name, y in outcomes.items()}
     # Codes of genotypes are neither dates nor sentinels.
     numbers = view.dtype != np.int8
     for cols, block in view.iter_blocks():
@@ -141,16 +149,16 @@ def _look_at(
             if config.classification and numbers:
                 revealing = _missing_tells(block[view.present], y[view.present], width)
                 columns["missing copies", outcome] += _names(view, cols, revealing)
-        if study.sites is not None:
-            for j, site in constant_columns(block, study.sites, width):
+        if sites is not None:
+            for j, site in constant_columns(block, sites, width):
                 constant.setdefault(_names(view, cols, [j])[0], site)
     section = config.samples if view.name == COVARIATES else config.views.get(view.name)
     counts = beyond_chance(sentinel_counts, view)
     findings = sentinels(key, counts, getattr(section, "missing", None))
     for (kind, outcome), listed in columns.items():
         findings += column_finding(kind, key, listed, outcome=outcome)
-    sites = sorted(set(constant.values()))
-    where = f"at site {sites[0]!r}" if len(sites) == 1 else f"at sites {names(sites)}"
+    at = sorted(set(constant.values()))
+    where = f"at site {at[0]!r}" if len(at) == 1 else f"at sites {names(at)}"
     findings += column_finding("constant in site", key, list(constant), where=where)
     return findings, hashes.pairs()
 

@@ -207,10 +207,3 @@ def _read_several(config: StudyConfig, table: pd.DataFrame) -> pd.DataFrame:
                 parts.append(pd.Series(yes_or_no(cells[name], name, label), name=name))
             values, names = read_label_matrix(pd.concat(parts, axis=1), len(cells))
     return pd.DataFrame(values, columns=names, index=table.index)
-
-
-def labels_by_outcome(config: StudyConfig, y: np.ndarray | pd.DataFrame) -> dict[str, np.ndarray]:
-    """Return the labels of every outcome of a study, by its column."""
-    if isinstance(y, pd.DataFrame):
-        return {str(name): y[name].to_numpy() for name in y}
-    return {config.outcome.column: y}
