@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from baldur.core.types import Array, Index, IntArray
+from baldur.core.types import Array, Index, IntArray, Mask
 from baldur.model.likelihood import Sites
 from baldur.model.posterior import (
     INTERCEPT_VAR,
@@ -88,8 +88,7 @@ class ColumnDesign:
 
     def spread(self, by_view: Array) -> Array:
         """Return prior variances (F, C, L) from one per output and view, (F, C, M)."""
-        padded = np.concatenate([by_view, np.zeros((*by_view.shape[:2], 1))], axis=2)
-        return np.take_along_axis(padded, self.owner[:, None, :], axis=2)
+        return values_of_owner(by_view, self.owner)
 
     @cached_property
     def grams(self) -> Array:
@@ -288,11 +287,28 @@ def _with_variance(s: Array) -> IntArray | None:
 
     None where they are more than half of all columns, so that leaving the others out saves little.
     """
-    some = (s > 0).any(axis=1)
-    most = int(some.sum(axis=1).max())
-    if 2 * most > s.shape[2]:
+    some = np.asarray((s > 0).any(axis=1))
+    if 2 * int(some.sum(axis=1).max()) > s.shape[2]:
         return None
-    return np.argsort(~some, axis=1, kind="stable")[:, :most]
+    return marked_columns(some)[0]
+
+
+def marked_columns(mask: Mask, least: int = 0) -> tuple[IntArray, Array]:
+    """Return the marked columns (F, L) of each fold, (F, K), and 1 where they are not padding."""
+    count = mask.sum(axis=1)
+    K = max(int(count.max(initial=0)), least)
+    columns = np.argsort(~mask, axis=1, kind="stable")[:, :K]
+    return columns, (np.arange(K) < count[:, None]).astype(float)
+
+
+def values_of_owner(by_view: Array, owner: IntArray, padding: float = 0.0) -> Array:
+    """Return the value of the view of each column, (F, ..., L), from those of views, (F, ..., M).
+
+    Shapes: owner (F, L).
+    """
+    last = np.full((*by_view.shape[:-1], 1), padding)
+    at = owner.reshape(len(owner), *[1] * (by_view.ndim - 2), owner.shape[1])
+    return np.take_along_axis(np.concatenate([by_view, last], axis=-1), at, axis=-1)
 
 
 def _take(values: Array, at: IntArray) -> Array:

@@ -33,6 +33,7 @@ import numpy as np
 from scipy import linalg
 
 from baldur.core.types import Array, IntArray, Mask
+from baldur.inference.design import marked_columns
 from baldur.model.likelihood import take_folds
 
 COLLINEAR = 1e-3
@@ -215,9 +216,7 @@ def _most_promising(columns: _Columns, allowed: Array, *, by_view: bool) -> tupl
     mask &= allowed > 0
     for f in range(F):
         mask[f] |= np.isin(groups[f], groups[f][mask[f]]) & (allowed[f] > 0)
-    count = mask.sum(axis=1)
-    chosen = np.argsort(~mask, axis=1, kind="stable")[:, : max(int(count.max()), 1)]
-    return chosen, (np.arange(chosen.shape[1]) < count[:, None]).astype(float)
+    return marked_columns(mask, least=1)
 
 
 def _pivots(

@@ -50,7 +50,7 @@ from baldur.inference.dense_members import (
     Member,
     ScalePoint,
 )
-from baldur.inference.design import ColumnDesign
+from baldur.inference.design import ColumnDesign, marked_columns, values_of_owner
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import Likelihood, put_folds, take_folds
 from baldur.model.posterior import weighted_gram
@@ -273,7 +273,7 @@ def _begin(design: ColumnDesign, n_features: Array, C: int, start: Member | None
     F, M = len(design.owner), design.n_views
     if start is None:
         pi = np.tile(np.minimum(0.3, EXPECTED_IN / n_features), (F, 1))
-        rho, slab = _by_owner(pi, design.owner), np.ones((F, C, M))
+        rho, slab = values_of_owner(pi, design.owner), np.ones((F, C, M))
     else:
         before = start.spike_slab
         pi, rho = before.pi.copy(), before.rho.copy()
@@ -323,12 +323,6 @@ def _separate(state: _State, q: WeightPosterior, n_features: Array, wide: bool) 
     state.length[:], state.step[:] = FIRST_LENGTH, 0.0
 
 
-def _by_owner(values: Array, owner: IntArray) -> Array:
-    """Return the value (F, M) of the view of each column, (F, L); 0 for columns that pad."""
-    padded = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
-    return np.take_along_axis(padded, owner, axis=1)
-
-
 def _every(state: _State) -> tuple[IntArray, Array]:
     """Return all columns of each fold, (F, L), and 1 where they are real."""
     F, L = state.design.owner.shape
@@ -349,7 +343,7 @@ def _active(state: _State, h: Array, uses_all: bool) -> tuple[IntArray, Array, A
         return *_every(state), none
     determined = np.matmul(h, state.squares.swapaxes(1, 2))  # (F, C, L)
     if design.uses_features:  # columns that share a variance would cost as much as active ones
-        return *_padded(_determined(s * determined) & (design.owner < M)), none
+        return *marked_columns(_determined(s * determined) & (design.owner < M)), none
     inactive = np.ones(design.owner.shape, dtype=bool)
     shared = _mean_variances(design, s, inactive)
     for _ in range(2):
@@ -358,7 +352,7 @@ def _active(state: _State, h: Array, uses_all: bool) -> tuple[IntArray, Array, A
         shared = _mean_variances(design, s, inactive)
     total = design.by_view(inactive[:, None, :] * s).sum(axis=(1, 2))
     shared[total < NEGLIGIBLE] = 0.0
-    chosen, used = _padded(~inactive & (design.owner < M))
+    chosen, used = marked_columns(~inactive & (design.owner < M))
     return chosen, used, shared
 
 
@@ -381,15 +375,6 @@ def _mean_variances(design: ColumnDesign, s: Array, among: Array) -> Array:
     return design.by_view(weight * s) / np.maximum(design.by_view(weight), 1.0)
 
 
-def _padded(active: Mask) -> tuple[IntArray, Array]:
-    """Return the active columns of each fold, padded to equal number, and 1 where they are real."""
-    count = active.sum(axis=1)
-    K = int(count.max(initial=0))
-    chosen = np.argsort(~active, axis=1, kind="stable")[:, :K]
-    used = (np.arange(K) < count[:, None]).astype(float)
-    return chosen, used
-
-
 def _update(
     state: _State, projected: Array, S: Array, prior: Array, wide: bool, chosen: Any, used: Any
 ) -> Array:
@@ -405,9 +390,8 @@ def _update(
     )
     owner = np.take_along_axis(state.design.owner, chosen, axis=1)
     pi = state.learned.pi
-    odds = _by_owner(np.log(pi / (1.0 - pi)), owner)
-    padded = np.concatenate([state.learned.slab, np.ones((*s.shape[:2], 1))], axis=2)
-    slab = np.take_along_axis(padded, owner[:, None, :], axis=2)
+    odds = values_of_owner(np.log(pi / (1.0 - pi)), owner)
+    slab = values_of_owner(state.learned.slab, owner, padding=1.0)
     mean, V = cavity(prior, projected, S)
     log_ratio, mean_in, second = slab_moments(mean, V, slab)
     rho = inclusion_probability(log_ratio, odds)

@@ -27,7 +27,7 @@ import numpy as np
 from scipy import linalg
 
 from baldur.core.types import Array, Index, IntArray, Mask
-from baldur.inference.design import GramDesign
+from baldur.inference.design import GramDesign, values_of_owner
 from baldur.inference.ensemble import (
     Ensemble,
     first_views,
@@ -221,8 +221,7 @@ def make_path(
     views = first_views(ensemble.view_order(), n_views)
     X, owner = candidates.X1[:, :, 1:], candidates.owner
     F, C = ensemble.base_logit.shape
-    padded = np.concatenate([views, np.zeros((F, 1), dtype=bool)], axis=1)
-    allowed = np.take_along_axis(padded, owner, axis=1).astype(float)
+    allowed = values_of_owner(views.astype(float), owner)
     first, final = ensemble.first_weights(), ensemble.point_weights(stacking.shares)
     gaussians = []
     mean, var = ensemble.mean, ensemble.var
