@@ -4,11 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur import BaldurClassifier, MultiView, Preparation
+from baldur import MultiView, Preparation
 from baldur.datasets import make_multiview
 from baldur.evaluation import Model, make_model, nested_cv
-from baldur.evaluation.models import on_views, prepare_views
-from baldur.evaluation.view_sets import view_sets
 from baldur.exceptions import InputError, UnfinishedError
 from baldur.preparation import CategoryEncoder
 from evaluation import spies
@@ -68,6 +66,11 @@ def test_a_view_set_is_one_set_of_jobs(sim, tmp_path):
     assert states[-1] == (each, each, each)
 
 
+def sets_of(result):
+    """Return the views of every row of a comparison; None where a model gets all of them."""
+    return [model.views for model in result.comparison.models]
+
+
 @pytest.mark.parametrize("n_views", [2, 3, 4])
 @pytest.mark.parametrize("n_baseline", [1, 2])
 def test_the_sets_hold_every_question_and_none_twice(n_views, n_baseline):
@@ -75,13 +78,15 @@ def test_the_sets_hold_every_question_and_none_twice(n_views, n_baseline):
     baseline = known[:n_baseline]
     if n_baseline == n_views:
         return
-    found = view_sets(known, baseline)
+    data = MultiView({view: np.zeros((12, 1)) for view in known})
+    y = np.arange(12) % 2
+    found = sets_of(nested_cv(["Dummy"], data, y, outer=2, inner=2, baseline_views=baseline))
     assert len(set(found)) == len(found)
     assert tuple(known) not in found
     wanted = {tuple(baseline), *((v,) for v in known)}
     wanted |= {tuple(v for v in known if v != one) for one in known}
     wanted |= {tuple(v for v in known if v in baseline or v == one) for one in known}
-    assert set(found) == wanted - {tuple(known)}
+    assert set(found) == {None, *wanted - {tuple(known)}}
 
 
 def test_baseline_views_add_the_rows_that_are_not_there(sim, tmp_path):
@@ -89,7 +94,8 @@ def test_baseline_views_add_the_rows_that_are_not_there(sim, tmp_path):
     result = nested_cv(models, sim.data, sim.target, baseline_views=["a"], store=tmp_path, **FOLDS)
     sets = [m.views for m in result.comparison.models if m.seed_name == "Ridge logistic"]
     assert sets[:2] == [("a", "b"), None]
-    assert set(sets) == {None, *view_sets(["a", "b", "c"], ["a"])}
+    single = sets_of(nested_cv(["Dummy"], sim.data, sim.target, baseline_views=["a"], **FOLDS))
+    assert set(sets) == set(single)
     assert len(sets) == len(set(sets)) == 7
     files = len(list(tmp_path.glob("*/*.job")))
     assert files == 7 * FOLDS["outer"] * 3 + FOLDS["outer"]
@@ -126,20 +132,37 @@ def test_who_has_none_of_the_views_is_predicted_and_not_trained_on(sim):
     assert any(not has[np.array(ids, dtype=int)].all() for ids in fitted)
 
 
+ALWAYS = []
+
+
+class Always(spies.Spy):
+    """Notes which features it was told to select."""
+
+    def __init__(self, c=1.0, always=None, views=None, random_state=None):
+        super().__init__(c, views, random_state)
+        self.always = always
+
+    def fit(self, X, y):
+        ALWAYS.append((list(X.n_features), self.always))
+        return super().fit(X, y)
+
+
 def test_parameters_that_name_other_views_are_restricted(sim):
     frame = pd.DataFrame({"age": np.arange(60.0), "sex": ["f", "m"] * 30})
     data = MultiView({"who": frame, "b": sim.data.view("b").read()})
-    estimator = BaldurClassifier(n_features=3, always=["age", "sex", "who:age", "b_0"])
-    model = Model("BALDUR", estimator, views=("b",))
-    assert on_views(model, data).estimator.always == ["b_0"]
-    kept = on_views(Model("BALDUR", estimator, views=("who",)), data).estimator.always
-    assert kept == ["age", "sex", "who:age"]
-    both = on_views(Model("BALDUR", estimator, views=("b", "who")), data)
-    assert both.views is None
-    assert both.estimator is estimator
+    named = ["age", "sex", "who:age", "b_0"]
+    for views, left in ((("b",), named[3:]), (("who",), named[:3]), (("who", "b"), named)):
+        ALWAYS.clear()
+        nested_cv([Model("spy", Always(always=named), views=views)], data, sim.target, **FOLDS)
+        assert [(list(views), left)] * len(ALWAYS) == ALWAYS
+        assert ALWAYS
     steps = [CategoryEncoder(views=["who"])]
-    assert prepare_views(Preparation(steps=steps), ("b",)).steps == []
-    assert prepare_views(Preparation(steps=steps), ("who",)).steps[0].views == ["who"]
+    found = nested_cv(
+        [ridge("b"), ridge("who")], data, sim.target, preparation=Preparation(steps=steps), **FOLDS
+    )
+    assert found.failures == {}
+    used = found.selection.groupby("model")["view"].unique()
+    assert [list(views) for views in used] == [["b"], ["who"]]
 
 
 @pytest.mark.parametrize(
