@@ -10,7 +10,7 @@ import pytest
 
 from baldur.evaluation.clinical.bootstrap import Bootstrap
 from baldur.inference import inner_folds
-from baldur.saving.folder import read_manifest
+from baldur.saving.folder_files import read_folder
 
 DOCS = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
@@ -53,7 +53,7 @@ def test_the_blocks_of_a_page_run(page, prepared, tmp_path, monkeypatch):
     space = {"__name__": "page", **objects}
     for number, code in enumerate(blocks):
         if IDENTITY in code:
-            code = code.replace(IDENTITY, read_manifest("model")["identity"])
+            code = code.replace(IDENTITY, read_folder(Path("model"))[0]["identity"])
         compiled = compile(code, f"{page.name}, block {number + 1}", "exec")
         if any(word in code for word in NEEDS_A_CLUSTER):
             continue

@@ -346,7 +346,7 @@ def fit(
     from baldur.core.escape import csv_text
     from baldur.core.model_catalog import SAVED_MODELS
     from baldur.saving import save
-    from baldur.saving.folder import read_manifest
+    from baldur.saving.folder_files import read_folder
     from baldur.study import fit_study, load_study
     from baldur.study.fit import summary_of
 
@@ -374,7 +374,7 @@ def fit(
     if table is not None:
         write_atomically(out / "features.csv", csv_text(table).encode())
         screen.say(printable(str(table)))
-    screen.say(f"Identity: {read_manifest(out)['identity']}")
+    screen.say(f"Identity: {read_folder(out)[0]['identity']}")
     screen.result(f"Model: {out}")
 
 

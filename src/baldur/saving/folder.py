@@ -359,11 +359,6 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=known), parse_constant=_PLAIN_CONSTANTS.get)
 
 
-def read_manifest(folder: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """Return the manifest of a model folder after verifying all checksums."""
-    return read_folder(Path(folder), max_bytes)[0]
-
-
 def _pack(model: SavedModel) -> tuple[bytes, bytes]:
     """Return the state and the arrays of a model as files that can be read again."""
     tree, arrays = pack_tree(write_state(model))

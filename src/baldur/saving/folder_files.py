@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from baldur.core.atomic_io import PART, atomic_file, folder_lock, make_folder, sync_folder, writing
+from baldur.core.limits import MAX_BYTES
 from baldur.core.paths import open_plain
 from baldur.core.state import ByName, Choice, Form, Sizes, StateError, Text, read_fields
 from baldur.exceptions import InputError
@@ -54,7 +55,9 @@ _TRIES = 5
 """Attempts at a folder that is being replaced meanwhile; a save replaces it once."""
 
 
-def read_folder(folder: Path, max_bytes: int) -> tuple[dict[str, Any], dict[str, bytes]]:
+def read_folder(
+    folder: Path, max_bytes: int = MAX_BYTES
+) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the manifest and the other parts of a model folder after verifying all checksums.
 
     A folder that is being saved to is read again from the start, so that what is returned belongs
