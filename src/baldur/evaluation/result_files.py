@@ -121,7 +121,7 @@ FILES = (
                lambda r: _with_rows(r.run.feature_locations()),
                _columns("view feature"), _columns("chromosome"), ANY),
     ResultFile(GRIDS, "the grids of views made of images",
-               lambda r: json.dumps(r.grids(), indent=1) + "\n" if r.grids() else None),
+               lambda r: json.dumps(r.grids, indent=1) + "\n" if r.grids else None),
     ResultFile("few_features.csv", "accuracy with 1, 2, 3, 5, 10 and 20 features on the held-out "
                "folds", lambda r: _with_rows(r.run.few_features()),
                _columns("model limit metric", "features_mean features_min features_max "

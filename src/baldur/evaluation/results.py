@@ -54,7 +54,6 @@ class Results:
         self._facts = dict(record or {})  # Entries of the record besides those of the run
         self._evaluation = dict(evaluation or {})  # Arguments of `NestedResult.evaluation`
         self._added_value = dict(added_value or {})  # Arguments of `NestedResult.added_value`
-        self._grids: dict[str, dict[str, Any]] | None = None
         for name, result in ({} if run is None else run.results).items():
             facts = {**self._facts, "outcome": name}
             if "title" in facts:
@@ -73,7 +72,7 @@ class Results:
         place = Path(folder)
         record, tables, grids, problems = read_results(place)
         results = cls(folder=place, tables=tables, record=record)
-        results._grids, results.problems = grids, problems
+        results.grids, results.problems = grids, problems
         if list(results.table("table")["model"]) != record["models"]:
             raise InputError(
                 f"{place}: table.csv and run.json name different models, so they are not of one "
@@ -122,15 +121,15 @@ class Results:
             return table.iloc[:0]
         return table[table["model"] == model].reset_index(drop=True)
 
+    @cached_property
     def grids(self) -> dict[str, dict[str, Any]]:
-        """Return shape and affine of every view made of images."""
-        if self._grids is None:
-            self._grids = {}
-            if self.run is not None and not self.outcomes:
-                self._grids = self.run.grids()
-            elif self.folder is not None:
-                self._grids = read_grids(self.folder)
-        return self._grids
+        """Shape and affine of every view made of images."""
+        grids: dict[str, dict[str, Any]] = {}
+        if self.run is not None and not self.outcomes:
+            grids = self.run.grids()
+        elif self.folder is not None:
+            grids = read_grids(self.folder)
+        return grids
 
     # -- from a run, once for several tables ------------------------------------------------
 

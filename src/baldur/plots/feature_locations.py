@@ -117,7 +117,7 @@ class BrainDisplay(Display):
             Smallest share of folds that select a voxel.
         """
         results = results_of(result)
-        grids = results.grids()
+        grids = results.grids
         if not grids:
             raise InputError("No view of these results is made of images.")
         selection, _ = rows_of_model(results, "selection", model, "selected features")
