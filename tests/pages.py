@@ -19,8 +19,8 @@ def write_folder(result, folder):
 def without_figures():
     """Make pages without figures, which take most of their time."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("report", "reproduction"):
-            patch.setattr(f"baldur.{module}.page.draw", lambda plans: ([], []))
+        for module in ("report.render", "reproduction.page"):
+            patch.setattr(f"baldur.{module}.draw", lambda plans: ([], []))
         yield
 
 
