@@ -17,7 +17,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
 PAGES = sorted(
     page
     for page in [*DOCS.glob("[a-z]*/*.md"), DOCS.parent / "README.md"]
-    if BLOCK.search(page.read_text("utf-8")) and "data" not in page.parts
+    if BLOCK.search(page.read_text("utf-8")) and "data" not in page.relative_to(DOCS.parent).parts
 )
 NEEDS_A_CLUSTER = ("dask_jobqueue", "dask_kubernetes", "LocalCluster")
 """Blocks with these words need machines that a test does not have; they are only compiled. Tests of
