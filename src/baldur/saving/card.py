@@ -16,7 +16,7 @@ from baldur.core.atomic_io import make_folder, write_atomically
 from baldur.core.escape import markdown
 from baldur.estimators.summary import against_base_rate, output_names
 from baldur.exceptions import InputError
-from baldur.saving.printed_model import onnx_bytes, printable, r_code
+from baldur.saving.printed_model import model_numbers, onnx_bytes, r_code
 
 INTENDED = (
     "Research on people like those it was trained on: the same inclusion criteria, the same "
@@ -248,7 +248,7 @@ def make_card(model: Any, **words: Any) -> Card:
         )
     about = facts(model, **words)
     try:
-        return Card(about, printable(model, about["classes"]))
+        return Card(about, model_numbers(model, about["classes"]))
     except InputError as error:
         return Card(about, None, str(error))
 

@@ -21,8 +21,8 @@ SAMPLES = "samples"
 """Where a person has sites and covariates, beside the views."""
 
 
-def printable(model: Any, classes: list[str]) -> dict[str, Any]:
-    """Return a fitted estimator of the package as plain numbers, lists and text."""
+def model_numbers(model: Any, classes: list[str]) -> dict[str, Any]:
+    """Return what a scorer needs of a fitted estimator, as numbers, lists and text."""
     preparation: Preparation = model.preparation_
     harmoniser = _harmoniser(preparation)
     predictor = model.predictor
