@@ -74,11 +74,6 @@ class Comparison:
         names = [m.name for m in self.models]
         raise InputError(f"There is no model {name!r} in the comparison; it has {names}.")
 
-    @property
-    def with_some_views(self) -> list[str]:
-        """Names of the models that do not get all views."""
-        return [model.name for model in self.models if model.views is not None]
-
     def data_of(self, model: Model) -> MultiView:
         """Return the samples with the views that a model gets."""
         return self.data if model.views is None else self.data.select(model.views)

@@ -6,7 +6,7 @@ import errno
 import json
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
@@ -99,8 +99,12 @@ def _mean_score(metric: str, truth: np.ndarray, predicted: dict[str, np.ndarray]
         score(metric, Predicted(truth=truth[:, j], n_classes=k, **one_label(predicted, j)))
         for j in range(truth.shape[1])
     ]
-    known = [v for v in values if np.isfinite(v)]
-    return float(np.mean(known)) if known else float("nan")
+    return _finite_mean(values)
+
+
+def _finite_mean(values: Sequence[float]) -> float:
+    finite = [v for v in values if np.isfinite(v)]
+    return float(np.mean(finite)) if finite else float("nan")
 
 
 def _try_setting(job: Job, mv: MultiView) -> JobResult:
@@ -115,15 +119,13 @@ def _try_setting(job: Job, mv: MultiView) -> JobResult:
         predicted = predict_rows(fitted, mv[test], job.n_classes)
         values.append(_mean_score(job.metric, y[test], predicted, job.n_classes))
         ties.append(_mean_score(second, y[test], predicted, job.n_classes))
-    known = [v for v in values if np.isfinite(v)]
-    if not known:
+    mean, tie = _finite_mean(values), _finite_mean(ties)
+    if np.isnan(mean):
         raise StudyError(
             f"{METRICS[job.metric].heading} cannot be computed from this model's predictions on "
             "the inner folds; select by another metric"
         )
-    known_ties = [t for t in ties if np.isfinite(t)]
-    tie = float(np.mean(known_ties)) if known_ties else None
-    return JobResult({"score": float(np.mean(known)), "folds": len(known), "tie": tie})
+    return JobResult({"score": mean, "tie": None if np.isnan(tie) else tie})
 
 
 def _fit_and_predict(job: Job, mv: MultiView) -> JobResult:

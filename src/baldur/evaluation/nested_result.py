@@ -449,7 +449,7 @@ class NestedResult:
         DataFrame
             metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
         """
-        some = self.comparison.with_some_views
+        some = [model.name for model in self.comparison.models if model.views is not None]
         parts = []
         for metric in metrics or [self.select_by]:
             by_model = {model: self.fold_values(model, metric) for model in self.finished()}

@@ -203,9 +203,6 @@ class Progress:
         return total / self.n_jobs
 
 
-FORM = 3
-"""Part of every key; raised whenever jobs store something else."""
-
 # Scores that differ by rounding are ties: sums over rows in another order differ by about this.
 _TIE_DIGITS = 10
 
@@ -428,7 +425,7 @@ class _Run:
         estimator = model.make(setting, seed, searching=searching)
         inner = [] if searching else self._platt_folds(task, estimator)
         key = job_key(
-            libraries=libraries(), form=FORM, kind=kind, seed=seed, estimator=estimator,
+            libraries=libraries(), kind=kind, seed=seed, estimator=estimator,
             data=self._hashes[model.views], splits=splits, inner=inner,
             labels=[y[np.concatenate(pair)] for pair in splits],
             n_classes=n_classes, metric=comparison.metric if searching else "", groups=groups,
