@@ -17,18 +17,16 @@ import tomli_w
 from rich.console import Console
 from typer.testing import CliRunner
 
+from baldur.baselines import BASELINES
 from baldur.cli import app
 from baldur.cli.screen import Screen, _interval, _p
-from baldur.core.model_catalog import MODELS, REGRESSION_MODELS
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.results import Results
 from baldur.evaluation.run import Progress
 from baldur.study import load_study
-from baldur.study.config import study_schema
-from baldur.study.results_folder import write_results
-from baldur.study.toml_file import template
 from cli.conftest import fitting
+from pages import write_folder
 
 COMMANDS = ["init", "evaluate", "fit", "predict", "report", "demo", "models", "simulate"]
 
@@ -53,10 +51,11 @@ def test_version(call):
 def test_models_lists_every_row_with_what_it_is(call):
     code, out, _ = call("models")
     assert code == 0
-    for name, about in MODELS.items():
+    for name, entry in BASELINES.items():
         line = next(one for one in out.splitlines() if one.startswith(f"{name}  "))
-        assert about.split()[0] in line
-        assert ("yes" in line) == (name in REGRESSION_MODELS)
+        assert len(line.removeprefix(name).split()) > 1
+        assert ("yes" in line) == (entry.regressor is not None)
+    assert any(one.startswith("BALDUR  ") and "yes" in one for one in out.splitlines())
 
 
 def test_commands_start_within_a_second(run):
@@ -102,12 +101,12 @@ def test_init_gives_editors_a_schema(call, tmp_path):
     code, out, _ = call("init", "--schema")
     assert code == 0
     assert json.loads(out) == schema
-    assert set(tomllib.loads(template())) <= set(schema["properties"])
+    assert set(tomllib.loads((tmp_path / "mine.toml").read_text())) <= set(schema["properties"])
 
 
-def test_the_documentation_names_every_key_of_a_study_file():
+def test_the_documentation_names_every_key_of_a_study_file(call):
     text = (Path(__file__).parents[2] / "docs" / "howto" / "study.md").read_text()
-    schema = study_schema()
+    schema = json.loads(call("init", "--schema")[1])
     sections = [schema, *(part for name, part in schema["$defs"].items() if "View" not in name)]
     keys = {key for section in sections for key in section["properties"]}
     assert [key for key in sorted(keys) if f"`{key}`" not in text and f"[{key}" not in text] == []
@@ -351,7 +350,7 @@ def shown(results):
 
 
 def test_the_mean_and_every_outcome_are_shown(several, tmp_path):
-    text = shown(write_results(Results(several), tmp_path))
+    text = shown(write_folder(several, tmp_path))
     assert "Mean AUC of Ridge logistic minus that of the others" in text
     assert "label 1: Ridge logistic" in text
     assert shown(Results.read(tmp_path)) == text
