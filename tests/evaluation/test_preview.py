@@ -8,8 +8,10 @@ import pytest
 from baldur import BaldurClassifier
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
+from baldur.evaluation import nested_cv
 from baldur.evaluation.design import open_comparison
 from baldur.evaluation.preview import _at_width, _relative_cost, preview
+from baldur.exceptions import InputError
 
 RIDGE = type(BASELINES["Ridge logistic"].make())
 
@@ -106,3 +108,20 @@ def test_the_jobs_of_several_outcomes_are_counted_before_they_are_run():
     assert plan.jobs["BALDUR"] == 3
     assert plan.jobs["ridge"] == 3 * 3 * (2 + 1)
     assert set(plan.seconds) >= {"BALDUR", "ridge", "prior"}
+
+
+def test_jobs_are_counted_as_they_are_run():
+    sim = make_multiview(40, {"a": 4, "b": 3}, random_state=1)
+    models = {"Ridge logistic": {"C": [0.1, 1.0, 10.0]}, "Dummy": None}
+    keywords = {"outer": 3, "inner": 2, "repeats": 2, "permutations": 1}
+    seen = []
+    nested_cv(models, sim.data, sim.target, progress=lambda s: seen.append(s.total), **keywords)
+    plan = preview(open_comparison(models, sim.data, sim.target, **keywords))
+    assert sum(plan.jobs.values()) == seen[-1]
+    assert len(plan.folds) == 6
+
+
+def test_refused_before_counting():
+    sim = make_multiview(20, {"a": 3}, random_state=0)
+    with pytest.raises(InputError, match="rows of each class"):
+        preview(open_comparison(["Dummy"], sim.data, sim.target, outer=15))

@@ -9,13 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from baldur.datasets import make_multiview
-from baldur.evaluation import nested_cv
-from baldur.evaluation.design import open_comparison
-from baldur.evaluation.preview import preview
-from baldur.exceptions import InputError, StudyError
+from baldur.exceptions import StudyError
 from baldur.study import check_study, evaluate_study, load_study
-from baldur.study.data import read_study
 from baldur.study.findings import (
     LIMIT,
     RowHashes,
@@ -26,6 +21,7 @@ from baldur.study.findings import (
     sentinel_cells,
 )
 from baldur.views.encode import decimal_commas
+from study.conftest import read_file
 
 WRONG = Path(__file__).parent / "wrong_data"
 CASES = sorted(folder.name for folder in WRONG.iterdir())
@@ -93,27 +89,27 @@ def test_decimal_commas_are_named_however_many_values_there_are(tmp_path):
     for whole in (0, 10, 60):
         mixed = [f"{k};no" for k in range(whole)] + cells[whole:]
         with pytest.raises(StudyError, match=r'decimal comma\. Give decimal=","') as caught:
-            read_study(load_study(_with_view(tmp_path, mixed, "")))
+            read_file(_with_view(tmp_path, mixed, ""))
         assert "max_levels" not in str(caught.value)
-        data = read_study(load_study(_with_view(tmp_path, mixed, 'decimal = ","\n')))
+        data = read_file(_with_view(tmp_path, mixed, 'decimal = ","\n'))
         assert "iron" in data.data.view("blood").feature_names
 
 
 @pytest.mark.parametrize("described", [False, True])
 def test_a_transposed_table_is_recognised_and_read(described, parts, tables, write):
-    plain = read_study(load_study(write(parts, tables)))
+    plain = read_file(write(parts, tables))
     brain = tables["brain"]
     turned = brain.set_index("sample").T.rename_axis("feature").reset_index()
     if described:
         turned.insert(1, "about", [f"region {k}" for k in range(len(turned))])
     tables["brain"] = turned
     with pytest.raises(StudyError) as caught:
-        read_study(load_study(write(parts, tables)))
+        read_file(write(parts, tables))
     count = f"60 of {60 + described} columns of brain.csv are named as samples ('p00', ...)"
     assert count in str(caught.value)
     assert "write transpose = true in [views.brain]" in str(caught.value)
     parts["views"]["brain"] |= {"transpose": True} | ({"exclude": ["about"]} if described else {})
-    read = read_study(load_study(write(parts, tables)))
+    read = read_file(write(parts, tables))
     np.testing.assert_array_equal(read.data.view("brain").read(), plain.data.view("brain").read())
 
 
@@ -150,17 +146,6 @@ def test_the_plan_names_samples_views_folds_jobs_and_time(parts, tables, write):
     assert "  brain: 12 features; 3 samples are not in its file and are left out" in "\n".join(
         lines
     )
-
-
-def test_jobs_are_counted_as_they_are_run():
-    sim = make_multiview(40, {"a": 4, "b": 3}, random_state=1)
-    models = {"Ridge logistic": {"C": [0.1, 1.0, 10.0]}, "Dummy": None}
-    keywords = {"outer": 3, "inner": 2, "repeats": 2, "permutations": 1}
-    seen = []
-    nested_cv(models, sim.data, sim.target, progress=lambda s: seen.append(s.total), **keywords)
-    plan = preview(open_comparison(models, sim.data, sim.target, **keywords))
-    assert sum(plan.jobs.values()) == seen[-1]
-    assert len(plan.folds) == 6
 
 
 def test_a_setting_that_cannot_be_fitted_is_found_before_the_run(parts, tables, write):
@@ -318,9 +303,3 @@ def test_rare_values_are_constant_at_a_site_by_chance():
     block[3, 1] = 1.0
     block[sites == "b", 2] = 4.0
     assert constant_columns(block, sites, 3) == [(2, "b")]
-
-
-def test_refused_before_counting():
-    sim = make_multiview(20, {"a": 3}, random_state=0)
-    with pytest.raises(InputError, match="rows of each class"):
-        preview(open_comparison(["Dummy"], sim.data, sim.target, outer=15))
