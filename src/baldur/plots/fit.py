@@ -417,7 +417,7 @@ def _table(history: Any, view_names: Sequence[str] | None) -> pd.DataFrame:
     table.insert(0, "run", run.astype(str))
     table.insert(1, "step", table.groupby("run").cumcount() + 1)
     counts = records.reindex(columns=["active_features"])["active_features"].dropna()
-    active = pd.DataFrame(counts.tolist(), counts.index, dtype=float)
+    columns = pd.Index(view_names) if view_names else None  # a history may have no counts
+    active = pd.DataFrame(counts.tolist(), counts.index, columns, dtype=float)
     table["active_features"] = active.sum(axis=1)
-    names = view_names or list(map(str, active))
-    return table.join(active.set_axis([f"active_{v}" for v in names], axis=1))
+    return table.join(active.add_prefix("active_"))
