@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from baldur.core.escape import one_line, printable
@@ -92,14 +91,16 @@ class Screen:
             yield self._lines()
 
     def _bar(self) -> Iterator[Callable[[State], None]]:
+        from rich import progress
+
         columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("{task.fields[left]}"),
         )
-        with Progress(*columns, console=self.notice, transient=True) as bar:
+        with progress.Progress(*columns, console=self.notice, transient=True) as bar:
             task = bar.add_task("starting", total=None, left="")
 
             def show(state: State) -> None:
