@@ -161,12 +161,12 @@ class _State:
     """The variables of the iteration, of the folds that have not converged."""
 
     design: ColumnDesign
-    squares: Array
-    grams: Array
+    squares: Array  # (F, L, n); squared cells
+    grams: Array  # (F, M, n, n); empty where the feature solver is used
     learned: SpikeSlab
-    second: Array
-    length: Array
-    step: Array
+    second: Array  # (F, C, L); <w^2 | in>
+    length: Array  # (F, C, L); part of the way to its target that ln s goes
+    step: Array  # (F, C, L); the last step of ln s, before it was damped
 
 
 def fit_spike_slab(
