@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from baldur.datasets import make_biofind_like
+from baldur.datasets.biofind import MISSING, draw_genotypes
 from baldur.exceptions import InputError
 
 
@@ -69,49 +70,35 @@ def test_same_seed_same_bytes(cohort):
 def test_genotypes_are_int8_allele_counts(cohort):
     G = cohort.data.view("genetic").raw(slice(None))
     assert G.dtype == np.int8
-    assert set(np.unique(G)) == {-127, 0, 1, 2}
-    assert np.mean(G == -127) == pytest.approx(0.002, rel=0.1)
+    assert set(np.unique(G)) == {MISSING, 0, 1, 2}
+    assert np.mean(G == MISSING) == pytest.approx(0.002, rel=0.1)
 
 
-def genotypes(cohort):
-    """Return standardised genotypes, their frequencies, and the markers."""
-    G = cohort.data.view("genetic").read()
-    return (
-        (G - np.nanmean(G, axis=0)) / np.nanstd(G, axis=0),
-        G,
-        cohort.data.feature_info["genetic"],
-    )
-
-
-def neighbours(Z):
-    """Return the correlation of every marker with the next."""
-    return np.nanmean(Z[:, 1:] * Z[:, :-1], axis=0)
-
-
-def test_frequencies_hardy_weinberg_and_linkage(cohort):
-    Z, G, markers = genotypes(cohort)
+def test_frequencies_hardy_weinberg_and_linkage():
+    G, markers = draw_genotypes(1500, 4000, 0.0, np.random.default_rng(0))
     p = markers["maf"].to_numpy()
     assert p.min() >= 0.02
     assert p.max() <= 0.5
-    frequency = np.nanmean(G, axis=0) / 2
-    np.testing.assert_allclose(frequency, p, atol=0.14)  # six standard errors of 215 people
-    assert (frequency - p).mean() == pytest.approx(0.0, abs=0.002)
+    np.testing.assert_allclose(G.mean(axis=0) / 2, p, atol=0.06)
     # Genotypes of one marker are two independent draws: variance 2 p (1 - p).
-    ratio = np.nanvar(G, axis=0) / (2 * p * (1 - p))
+    ratio = G.var(axis=0) / (2 * p * (1 - p))
     assert ratio.mean() == pytest.approx(1.0, abs=0.02)
-    r, same = neighbours(Z), np.diff(markers["block"]) == 0
+    Z = (G - G.mean(axis=0)) / G.std(axis=0)
+    r = np.mean(Z[:, 1:] * Z[:, :-1], axis=0)
+    same = np.diff(markers["block"]) == 0
     assert r[same].mean() > 0.35
     assert abs(r[~same].mean()) < 0.006
     assert np.diff(markers["block"]).max() == 1
 
 
 def test_without_linkage_markers_are_independent(cohort):
-    other = make_biofind_like(scale=0.02, linkage=False, random_state=0)
-    Z, _, markers = genotypes(other)
-    assert (markers["block"] == np.arange(Z.shape[1])).all()
-    r = neighbours(Z)
+    G, markers = draw_genotypes(1500, 4000, 0.0, np.random.default_rng(0), linkage=False)
+    assert (markers["block"] == np.arange(4000)).all()
+    Z = (G - G.mean(axis=0)) / G.std(axis=0)
+    r = np.mean(Z[:, 1:] * Z[:, :-1], axis=0)
     assert abs(r.mean()) < 0.002
-    assert r.std() == pytest.approx(1 / np.sqrt(215), rel=0.1)
+    assert r.std() == pytest.approx(1 / np.sqrt(1500), rel=0.1)
+    other = make_biofind_like(scale=0.02, linkage=False, random_state=0)
     assert (other.target == cohort.target).all()
     for view in ("sleep", "demographical"):
         assert (other.data.view(view).read() == cohort.data.view(view).read()).all()

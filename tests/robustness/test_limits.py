@@ -236,11 +236,9 @@ def test_extreme_rows_have_finite_answers(model, scale):
 def test_cells_without_a_clip_are_held_far_out():
     learned = Preparation("standard").fit(MultiView({"v": X}))
     rows = X[:2].copy()
-    rows[0] = [1e300, -1e300, 1e200]
+    rows[0] = [1e300, -1e300, 1e10]
     made = learned.transform(MultiView({"v": rows}))["v"].dense()
-    far = made[0, 0]
-    assert_array_equal(made[0], [far, -far, far])
-    assert 1e3 < far < 1e100
+    assert_array_equal(made[0], [1e9, -1e9, 1e9])
     assert_allclose(made[1], ((X - X.mean(0)) / X.std(0))[1])
 
 
