@@ -226,16 +226,16 @@ def test_findings_in_the_data_are_in_the_headline(changed):
 def test_a_page_names_only_the_checks_that_could_be_made(run, model, changed):
     """A model alone says nothing about stability or calibration; without sites, B05 is open."""
     of_model, of_run = make_page(model=FittedModel.of(model)), make_page(run)
-    assert {"B01", "B04", "B06", "B07", "B13"} == set(of_model.made)
-    assert {"B03", "B08", "B11", "B15"} <= set(of_model.not_made)
-    assert {"B03", "B05", "B08", "B14", "B15"} <= set(of_run.made)
+    assert {"B01", "B04", "B06", "B07", "B13"} == set(of_model.checks_made)
+    assert {"B03", "B08", "B11", "B15"} <= set(of_model.checks_not_made)
+    assert {"B03", "B05", "B08", "B14", "B15"} <= set(of_run.checks_made)
     for facts in (of_model, of_run):
-        assert not set(facts.made) & set(facts.not_made)
-        assert set(facts.made) | set(facts.not_made) <= set(explanations())
+        assert not set(facts.checks_made) & set(facts.checks_not_made)
+        assert set(facts.checks_made) | set(facts.checks_not_made) <= set(explanations())
     both = make_page(run, FittedModel.of(model))
-    assert set(both.made) == {*of_run.made, *of_model.made, "B18"}
+    assert set(both.checks_made) == {*of_run.checks_made, *of_model.checks_made, "B18"}
     alone = changed(predictions=lambda frame: frame.drop(columns="site"))
-    assert "B05" in make_page(alone).not_made
+    assert "B05" in make_page(alone).checks_not_made
 
 
 def test_the_headline_has_one_measure_of_calibration(run):

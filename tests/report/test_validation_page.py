@@ -113,7 +113,7 @@ def test_a_value_far_outside_training_is_on_the_page(places, tmp_path):
         found = [c.text for c in facts.checks if c.code == "B21"]
         wanted = f"Age in clinical = {value:g} (training: 40 to 80)"
         assert any(wanted in text for text in found) == said
-        assert "B21" in facts.made
+        assert "B21" in facts.checks_made
 
 
 def test_serious_checks_are_in_the_headline_of_a_validation(places, tmp_path):
@@ -126,7 +126,7 @@ def test_serious_checks_are_in_the_headline_of_a_validation(places, tmp_path):
     assert facts.answer[0].answer.startswith("Yes, but see B19 below first:")
     (folder / "shift_views.csv").unlink()
     facts = validation_page(open_validation(folder), "hidden", None)
-    assert {"B19", "B21"} <= set(facts.not_made)
+    assert {"B19", "B21"} <= set(facts.checks_not_made)
 
 
 def test_without_the_development_study_nothing_is_compared(places, tmp_path):

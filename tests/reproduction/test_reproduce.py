@@ -32,7 +32,7 @@ from baldur.reproduction.protocol import (
     PAPER,
     PROTOCOLS,
     START_FACTORS,
-    own_study,
+    study_of_files,
 )
 from baldur.reproduction.run import _live_factors
 from baldur.study import simulate_study
@@ -155,18 +155,18 @@ def renamed(files, folder):
 def test_a_map_of_columns_gives_the_same_data(files, tmp_path):
     given = renamed(files, tmp_path / "data")
     biofind = PROTOCOLS["biofind"]
-    plain = read_study(own_study(biofind, tmp_path / "a", files, 0, True))
-    mapped = read_study(own_study(biofind, tmp_path / "b", tmp_path / "data", 0, True))
+    plain = read_study(study_of_files(biofind, tmp_path / "a", files, 0, True))
+    mapped = read_study(study_of_files(biofind, tmp_path / "b", tmp_path / "data", 0, True))
     assert mapped.positive == "Case"
     for view in biofind.views:
         np.testing.assert_array_equal(mapped.data.view(view).read(), plain.data.view(view).read())
     del given["views"]["sleep"]
     (tmp_path / "data" / MAP).write_text(tomli_w.dumps(given))
     with pytest.raises(InputError, match="the views must be neuropsychological, sleep"):
-        own_study(biofind, tmp_path / "c", tmp_path / "data", 0, True)
+        study_of_files(biofind, tmp_path / "c", tmp_path / "data", 0, True)
     (tmp_path / "data" / MAP).write_text("seed = 3\n")
     with pytest.raises(InputError, match="must have the sections samples, outcome, views"):
-        own_study(biofind, tmp_path / "c", tmp_path / "data", 0, True)
+        study_of_files(biofind, tmp_path / "c", tmp_path / "data", 0, True)
 
 
 @pytest.mark.filterwarnings("ignore::baldur.exceptions.NotConvergedWarning")
@@ -206,7 +206,7 @@ def test_a_map_of_columns_in_another_form_is_refused(files, tmp_path, section, v
     (given["views"] if section == "sleep" else given)[section] = value
     (tmp_path / "data" / MAP).write_text(tomli_w.dumps(given))
     with pytest.raises(InputError, match=said):
-        own_study(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "data", 0, True)
+        study_of_files(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "data", 0, True)
     assert not (tmp_path / "a").exists()
 
 
@@ -214,9 +214,9 @@ def test_a_file_that_is_not_there_is_named(files, tmp_path):
     shutil.copytree(files, tmp_path / "data")
     (tmp_path / "data" / "demographical.csv").unlink()
     with pytest.raises(InputError, match=r"has no file demographical with .*columns\.toml"):
-        own_study(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "data", 0, True)
+        study_of_files(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "data", 0, True)
     with pytest.raises(InputError, match="is not a folder"):
-        own_study(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "nowhere", 0, True)
+        study_of_files(PROTOCOLS["biofind"], tmp_path / "a", tmp_path / "nowhere", 0, True)
 
 
 def test_images_of_a_user_are_found_with_their_mask(tmp_path):
@@ -228,7 +228,7 @@ def test_images_of_a_user_are_found_with_their_mask(tmp_path):
     tables = ("samples", "grey_matter_volume", "white_matter_volume", "csf_volume")
     for name in tables:
         (folder / f"{name}.csv").write_text("sample\n")
-    config = own_study(PROTOCOLS["adni"], tmp_path / "out", folder, 0, False)
+    config = study_of_files(PROTOCOLS["adni"], tmp_path / "out", folder, 0, False)
     assert Path(config.views["t1_intensity"].mask).name == "t1_intensity_mask.nii.gz"
     assert config.views["grey_matter"].mask is None
     assert config.views["grey_matter"].id_pattern == "{id}.nii.gz"

@@ -225,13 +225,13 @@ def _draw_images(
     """Draw both images, a few rows at a time, straight into float32."""
     n, width = len(score), int(grid.mask.sum())
     images = {name: np.empty((n, width), dtype=np.float32) for name in IMAGES}
-    common_rng, *own_rngs = rngs
+    common_rng, *image_rngs = rngs
     for first in range(0, n, 32):
         rows = slice(first, min(first + 32, n))
         count = rows.stop - rows.start
         common = grid.smooth_fields(count, FWHM_MM, common_rng)
         common *= np.float32(np.sqrt(COMMON))
-        for name, rng in zip(IMAGES, own_rngs, strict=True):
+        for name, rng in zip(IMAGES, image_rngs, strict=True):
             block = grid.smooth_fields(count, FWHM_MM, rng)
             block *= np.float32(np.sqrt(1.0 - COMMON))
             block += common

@@ -130,7 +130,7 @@ def _named_columns(
         place = {int(column): d for d, column in enumerate(columns[view])}
         for column, name in enumerate(map(str, names)):
             called = {name, levels.get(view, {}).get(name, name)}
-            for text in [*called, *(f"{view}:{one}" for one in called)]:
+            for text in [*called, *(f"{view}:{alias}" for alias in called)]:
                 if column in place:
                     known.setdefault(text, set()).add((view, place[column]))
                 else:

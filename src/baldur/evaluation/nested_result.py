@@ -580,7 +580,7 @@ class NestedResult:
     @property
     def added_value_missing(self) -> str:
         """Which comparisons with the baseline views cannot be made, and why; "" if none."""
-        texts = {k: one.added_value_missing for k, one in self.results.items()}
+        texts = {name: result.added_value_missing for name, result in self.results.items()}
         if texts:
             return " ".join(f"{outcome}: {text}" for outcome, text in texts.items() if text)
         return self._added_value_checked[1]

@@ -208,11 +208,11 @@ class FoldPlan:
 
     def _fixed(self, n: int) -> Fold:
         split = np.asarray(self.split, dtype=str)
-        found = set(np.unique(split))
-        if len(split) != n or found != {"train", "test"}:
+        words = set(np.unique(split))
+        if len(split) != n or words != {"train", "test"}:
             raise InputError(
                 "A fixed split needs 'train' or 'test' for each row and both present, but the "
-                f"values are {sorted(found)[:5]} over {len(split)} of {n} rows."
+                f"values are {sorted(words)[:5]} over {len(split)} of {n} rows."
             )
         train, test = np.flatnonzero(split == "train"), np.flatnonzero(split == "test")
         groups = np.arange(n) if self.groups is None else self.groups

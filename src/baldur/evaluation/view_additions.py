@@ -204,11 +204,11 @@ def _detectable(
         alone = copy(sample)
         alone.boot = Bootstrap(np.arange(len(held.people)), boot.resamples, boot.level)
         metric = main_metric(bool(held.classes))
-        one, other = (
+        whole, reduced = (
             alone.draw(replace(metric_statistic(metric, h.where(held.members)), key=""))
             for h in (held, without)
         )
-        ratio = float(one.minus(other).error()) / error if error > 0 else 1.0
+        ratio = float(whole.minus(reduced).error()) / error if error > 0 else 1.0
         share = min(1.0, ratio**2) if np.isfinite(ratio) else 1.0
     if not held.classes:
         start = max(reference, 0.0)
@@ -363,7 +363,7 @@ def _reclassification_rows(
     held, without = sample.models[names["model"]], sample.models.get(names["reference"])
     if without is None or usable(held) or usable(without):
         return
-    new, old = (for_population(one, prevalence) for one in (held, without))
+    new, old = (for_population(part, prevalence) for part in (held, without))
     for threshold in thresholds.tolist():
         moves = _moves(new, old, threshold)
         for side, name in enumerate(held.classes):

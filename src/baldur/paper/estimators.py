@@ -29,7 +29,8 @@ SPARSITY = Constraint(
     "the shape of a Gamma prior from 1e-6 (few features) to float('inf') (none dropped)",
 )
 SPACE = Constraint(
-    lambda v: all(is_one_of(one, SPACES) for one in _spaces(v)), f"one of {SPACES}, or one per view"
+    lambda v: all(is_one_of(space, SPACES) for space in _spaces(v)),
+    f"one of {SPACES}, or one per view",
 )
 TOLERANCE = Constraint(lambda v: isinstance(v, Real) and float(v) > 0, "a positive number")
 

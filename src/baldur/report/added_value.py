@@ -104,9 +104,9 @@ def _who(row: Mapping[Any, Any], view: str, others: str) -> str:
     who = f"on the same {counted(people, 'person', 'people')}"
     if people < of_people:
         # A comparison needs one view of each side; see `view_comparisons`.
-        one = "one of these views" if row["question"] == ALL_ADDED else view
+        these = "one of these views" if row["question"] == ALL_ADDED else view
         rest = "one of the others" if row["question"] == BEYOND else others
-        who += f" (of {of_people:,}) who have {one} and {rest}"
+        who += f" (of {of_people:,}) who have {these} and {rest}"
     return who
 
 

@@ -76,7 +76,7 @@ def judge_run(run: Results, main: str | None) -> Judged:
         "B03": _unstable,
         "B06": _one_feature_of_folds,
         "B08": _calibration,
-        "B15": _swinging,
+        "B15": _unstable_shares,
     }
     judged |= {code: None if main is None else make(run, main) for code, make in of_main.items()}
     if run.classes:
@@ -135,8 +135,8 @@ def doubts_of(checks: Sequence[Check]) -> list[str]:
 
 def codes_of(judged: Judged) -> tuple[list[str], list[str]]:
     """Return the codes of the checks that could be made, and of those that could not."""
-    made = {code for code, texts in judged.items() if texts is not None}
-    return sorted(made), sorted({*judged} - made)
+    possible = {code for code, texts in judged.items() if texts is not None}
+    return sorted(possible), sorted({*judged} - possible)
 
 
 def _chance(run: Results, main: str) -> list[str]:
@@ -174,7 +174,7 @@ def _unstable(run: Results, main: str) -> list[str] | None:
     return [f"Nogueira's index of {short(main)} over folds is {seen}."]
 
 
-def _swinging(run: Results, main: str) -> list[str] | None:
+def _unstable_shares(run: Results, main: str) -> list[str] | None:
     rows = run.of_model("view_shares", main)
     if "variance_share" not in rows or not len(rows):
         return None

@@ -121,11 +121,11 @@ def _run_page(run: Results, model: FittedModel | None, people: str, title: str |
     main = main_model(run)
     fitted = model if model is not None and model.is_called(main) else None
     judged = judge_run(run, main)
-    checks, (made, not_made) = checks_of(judged), codes_of(judged)
+    checks, (checks_made, checks_not_made) = checks_of(judged), codes_of(judged)
     if fitted is not None:
         of_model = judge_model(fitted)
         checks = checks_of(judged, of_model, {"B18": _other_data(run, fitted)})
-        made = sorted({*made, *codes_of(of_model)[0], "B18"})
+        checks_made = sorted({*checks_made, *codes_of(of_model)[0], "B18"})
     return Page(
         **methods.about_run(run, main),
         **people_of_run(run, main, people),
@@ -134,8 +134,8 @@ def _run_page(run: Results, model: FittedModel | None, people: str, title: str |
         lead=methods.lead_of_run(run),
         answer=answer_of_run(run, main, checks, fitted),
         checks=checks,
-        made=made,
-        not_made=not_made,
+        checks_made=checks_made,
+        checks_not_made=checks_not_made,
         tables=named(
             tables.model_table(run), tables.difference_table(run, main),
             features.feature_table(run, main, fitted), tables.participants_table(run),
@@ -174,7 +174,7 @@ def _other_data(run: Results, model: FittedModel) -> list[str]:
 
 def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
     judged = judge_model(model)
-    made, not_made = codes_of(judged)
+    checks_made, checks_not_made = codes_of(judged)
     if model.X is not None:
         text = f"{counted(len(model.X), 'person', 'people')} were passed with the model."
         judged["B12"] = [text]
@@ -192,8 +192,8 @@ def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
         main=model.name,
         answer=answer_of_model(model),
         checks=checks_of(judged),
-        made=made,
-        not_made=not_made,
+        checks_made=checks_made,
+        checks_not_made=checks_not_made,
         tables=named(
             features.feature_table(None, None, model), tables.label_table(model),
             few_features.few_table_of_model(model), few_features.cost_table(model),

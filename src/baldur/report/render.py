@@ -67,8 +67,8 @@ class Page:
     versions: dict[str, str]
     repeat: list[str]  # Commands
     plans: list[Plan]  # Figures
-    made: list[str] = field(default_factory=list)  # Codes of the checks that could be made
-    not_made: list[str] = field(default_factory=list)
+    checks_made: list[str] = field(default_factory=list)  # Codes of the checks that could be made
+    checks_not_made: list[str] = field(default_factory=list)
     views: list[dict[str, Any]] = field(default_factory=list)
     people: list[Person] = field(default_factory=list)
     people_left: int = 0  # Not listed
@@ -100,7 +100,7 @@ class Page:
         return "Probability"
 
 
-def made_with() -> str:
+def generator() -> str:
     """Return the name and version of the package, for the foot of the page."""
     return f"baldur {baldur.__version__}"
 
@@ -144,8 +144,8 @@ def render(page: Page) -> str:
         page=page,
         figures=figures,
         sections={i: n for i, n in _SECTIONS.items() if there.get(i, True)},
-        made=_names(page.made),
-        not_made=_names(page.not_made),
+        checks_made=_names(page.checks_made),
+        checks_not_made=_names(page.checks_not_made),
         feature_models=list(dict.fromkeys(t["model"] for t in tags if t["model"])),
         feature_views=list(dict.fromkeys(t["view"] for t in tags)),
         show_site=any(p.site for p in page.people),
@@ -159,7 +159,7 @@ def render(page: Page) -> str:
         scripts=[safe(s) for s in scripts],
         script_hashes=safe(" ".join(_hash(s) for s in scripts)),
         data=safe(_script_json(_data(page))),
-        made_with=made_with(),
+        generator=generator(),
     )
     # A lone surrogate, which UTF-8 does not have, would stop the whole page.
     return text.encode("utf-8", errors="replace").decode("utf-8")

@@ -107,7 +107,7 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
     main = run.record["models"][0]
     about = ("B01", "B02", "B05", "B08", "B14")
     of_run, shifts = judge_run(run, main), _judge_shifts(run)
-    made, not_made = codes_of({c: of_run[c] for c in about if c in of_run} | shifts)
+    checks_made, checks_not_made = codes_of({c: of_run[c] for c in about if c in of_run} | shifts)
     largest = run.table("shift_views").get("worst_shift", pd.Series(dtype=float)).abs().max()
     checks = checks_of(of_run, shifts, serious={"B19"} if largest >= 5 * _FAR else set())
     n = counted(run.record["people"], "new person", "new people")
@@ -119,8 +119,8 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
         classes=run.classes,
         answer=_answer(run, main, checks),
         checks=checks,
-        made=made,
-        not_made=not_made,
+        checks_made=checks_made,
+        checks_not_made=checks_not_made,
         tables=named(
             _figure_table(run, main), participants_table(run), _drift_table(run),
             _recalibration_table(run), threshold_table(run), subgroup_table(run, main),

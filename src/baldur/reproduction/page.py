@@ -20,7 +20,7 @@ from baldur import plots
 from baldur.core.optional import import_extra
 from baldur.report.formatting import Cell, Column, Table, listed, number, p_value
 from baldur.report.pictures import Picture, Plan, draw
-from baldur.report.render import asset, made_with, template
+from baldur.report.render import asset, generator, template
 from baldur.reproduction.claims import CHANCE, FIRST_IN, claims_of
 from baldur.reproduction.evidence import (
     FAILS,
@@ -86,7 +86,7 @@ def _render(page: Mapping[str, Any], form: str, prose: Callable[[Any], Any]) -> 
         page,
         form=form,
         prose=prose,
-        generator=made_with(),
+        generator=generator(),
         anchor=_anchor,
         style=asset("style.css"),
     )

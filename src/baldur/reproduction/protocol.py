@@ -163,7 +163,9 @@ def simulated_study(
     return load_study(file)
 
 
-def own_study(protocol: Protocol, folder: Path, data: Path, seed: int, quick: bool) -> StudyConfig:
+def study_of_files(
+    protocol: Protocol, folder: Path, data: Path, seed: int, quick: bool
+) -> StudyConfig:
     """Write a study file for a user's own files."""
     data = data.resolve()
     if not data.is_dir():
@@ -191,7 +193,7 @@ def _columns(protocol: Protocol, data: Path) -> dict[str, Any]:
     if not file.exists():
         return {
             "samples": {
-                "file": str(_found(data, "samples", (".csv", ".tsv", ".xlsx"))),
+                "file": str(_find_file(data, "samples", (".csv", ".tsv", ".xlsx"))),
                 "id": "sample",
             },
             "outcome": {"column": "diagnosis", "positive": protocol.positive},
@@ -253,15 +255,16 @@ def _view(data: Path, name: str) -> dict[str, Any]:
     for ending in _IMAGES:
         if any((data / name).glob(f"*{ending}")):
             section = {"file": str(data / name / f"*{ending}"), "kind": "nifti"}
-            masks = [data / f"{name}_mask{one}" for one in _IMAGES]
-            mask = next((one for one in masks if one.is_file()), None)
+            masks = [data / f"{name}_mask{ending}" for ending in _IMAGES]
+            mask = next((file for file in masks if file.is_file()), None)
             return (
                 section | {"id_pattern": f"{{id}}{ending}"} | ({"mask": str(mask)} if mask else {})
             )
-    return {"file": str(_found(data, name, _TABLES))}
+    return {"file": str(_find_file(data, name, _TABLES))}
 
 
-def _found(data: Path, name: str, endings: tuple[str, ...]) -> Path:
+def _find_file(data: Path, name: str, endings: tuple[str, ...]) -> Path:
+    """Return the first file of a name with one of the endings."""
     for ending in endings:
         if (data / f"{name}{ending}").is_file():
             return data / f"{name}{ending}"

@@ -32,9 +32,9 @@ from baldur.reproduction.protocol import (
     START_FACTORS,
     STUDY,
     Protocol,
-    own_study,
     protocol_of,
     simulated_study,
+    study_of_files,
 )
 from baldur.study import evaluate_study
 from baldur.study.check import StudyCheck
@@ -132,7 +132,7 @@ def reproduce(
                 assert scale is not None
                 config = simulated_study(protocol, folder, scale, seed, quick)
             else:
-                config = own_study(protocol, folder, Path(data), seed, quick)
+                config = study_of_files(protocol, folder, Path(data), seed, quick)
         except BaldurError:
             # A request that cannot be met must not keep the folder from a corrected one.
             if not (folder / STUDY).exists():

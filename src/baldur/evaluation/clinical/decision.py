@@ -106,9 +106,9 @@ def net_benefit(
     share = share if prevalence is None else np.full_like(share, prevalence)
     odds = thresholds / (1 - thresholds)
     # A resample without cases (or controls) has none to find (or to spare).
-    found = np.where(share > 0, sensitivity * share, 0.0)
+    detected = np.where(share > 0, sensitivity * share, 0.0)
     spared = np.where(share < 1, false_positive * (1 - share), 0.0)
-    return found - odds * spared
+    return detected - odds * spared
 
 
 def check_thresholds(thresholds: Sequence[float] | np.ndarray) -> np.ndarray:
