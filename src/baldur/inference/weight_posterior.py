@@ -17,7 +17,7 @@ import numpy as np
 from baldur.core.types import Array, IntArray
 from baldur.inference.design import Design
 from baldur.model.likelihood import Likelihood, LogisticLikelihood, Sites, put_folds, take_folds
-from baldur.model.posterior import precision
+from baldur.model.posterior import product_dtype
 
 HALVINGS = 8
 """Halvings of a step that lowers the bound, before it is given up."""
@@ -277,7 +277,7 @@ class WeightPosterior:
     def _fell(self, after: Array, value: Array) -> Array:
         """Return which bounds fell by more than rounding."""
         side, rows = self.solution.half.shape[-1], self.solution.mean.shape[-1]
-        slack = SLACK if precision(side, rows) is np.float64 else SINGLE_SLACK
+        slack = SLACK if product_dtype(side, rows) is np.float64 else SINGLE_SLACK
         return np.asarray(~(after >= value - slack * np.abs(value)))
 
     def _halve(self, old: Sites, value: Array, target: Sites, fell: Array) -> None:

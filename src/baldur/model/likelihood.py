@@ -70,24 +70,28 @@ def probit_mixture() -> tuple[Array, Array]:
 
 
 def _expectations(mean: Array, var: Array, *, softplus: bool) -> tuple[Array, Array, Array]:
-    """Return E[sigmoid], E[sigmoid'] and either E[softplus] or E[sigmoid'']."""
+    """Return E[sigmoid], E[sigmoid'] and either E[softplus] or E[sigmoid''] for eta ~ N(mean, var).
+
+    The sigmoid is taken as a mixture of eight probit functions, sum_i p_i Phi(eta / c_i), whose
+    expectations are known in closed form.
+    """
     mean = np.asarray(mean, dtype=float)
     shape = mean.shape
     m = mean.ravel()
     v = np.broadcast_to(var, shape).ravel()
     rate, slope, last = np.empty_like(m), np.empty_like(m), np.empty_like(m)
     for start in range(0, len(m), CHUNK):
-        part = slice(start, start + CHUNK)
-        r2 = v[part] + _SQUARES  # (8, CHUNK)
+        chunk = slice(start, start + CHUNK)
+        r2 = v[chunk] + _SQUARES  # (8, CHUNK): var + c_i^2
         r = np.sqrt(r2)
-        z = m[part] / r
+        z = m[chunk] / r
         density = np.exp(-0.5 * z * z)
-        rate[part] = _WEIGHTS @ ndtr(z)
-        slope[part] = _DENSITY @ (density / r)
+        rate[chunk] = _WEIGHTS @ ndtr(z)
+        slope[chunk] = _DENSITY @ (density / r)
         if softplus:
-            last[part] = m[part] * rate[part] + _DENSITY @ (density * r)
+            last[chunk] = m[chunk] * rate[chunk] + _DENSITY @ (density * r)
         else:
-            last[part] = -(_DENSITY @ (density * z / r2))
+            last[chunk] = -(_DENSITY @ (density * z / r2))
     return rate.reshape(shape), slope.reshape(shape), last.reshape(shape)
 
 
@@ -103,9 +107,10 @@ Folds = TypeVar("Folds")
 
 
 def take_folds(values: Folds, at: IntArray | slice) -> Folds:
-    """Return the part of some folds: of an array, or of every array in a dataclass or a tuple.
+    """Return the folds `at` of an array, or of every array in a dataclass or a tuple.
 
-    Where all folds are taken in order, arrays are not copied.
+    Folds are the first axis. Other values, such as None, are returned as they are, and where all
+    folds are taken in order, arrays are not copied.
     """
     whole: Any = values
     if isinstance(whole, np.ndarray):
@@ -120,9 +125,10 @@ def take_folds(values: Folds, at: IntArray | slice) -> Folds:
 
 
 def put_folds(values: Folds, at: IntArray, part: Folds) -> Folds:
-    """Return values with those of some folds replaced, as `take_folds` took them.
+    """Write `part`, which `take_folds` took and which has changed since, back into values.
 
-    Arrays are written in place, but for the columns X1 of a design, which are the same in both.
+    Arrays are written in place, dataclasses and tuples are made anew around them. The columns X1
+    of a design are left out, because they never change.
     """
     whole: Any = values
     if isinstance(whole, np.ndarray):
@@ -145,9 +151,9 @@ class Sites(NamedTuple):
     j: Array
 
     def towards(self, target: Sites, length: Array) -> Sites:
-        """Return sites part of the way to their target; `length` is (F, C) or (F, 1)."""
-        part = length[..., None]
-        return Sites(self.h + part * (target.h - self.h), self.j + part * (target.j - self.j))
+        """Return sites part of the way to their target: at `length` 1, (F, C) or (F, 1), there."""
+        share = length[..., None]
+        return Sites(self.h + share * (target.h - self.h), self.j + share * (target.j - self.j))
 
 
 @dataclass(frozen=True)
@@ -167,8 +173,8 @@ class Precision:
         """Mean logarithm of the precision <ln psi>, (F, C)."""
         return np.asarray(digamma(self.shape) - np.log(self.rate))
 
-    def divergence(self) -> Array:
-        """Return E[ln p(psi)] - E[ln q(psi)] under the vague prior, (F, C)."""
+    def negative_divergence(self) -> Array:
+        """Return -KL(q || p) = E[ln p(psi)] - E[ln q(psi)] from the vague prior, (F, C)."""
         a0 = b0 = VAGUE
         prior = a0 * np.log(b0) - gammaln(a0) + (a0 - 1.0) * self.mean_log - b0 * self.mean
         entropy = self.shape - np.log(self.rate) + gammaln(self.shape)
@@ -201,7 +207,7 @@ class Likelihood:
         return 1 if self.shared else self.n_outputs
 
     def noise_at(self, mean: Array, var: Array) -> Noise:
-        """Return the best q of the noise precision; None for outputs without noise."""
+        """Return the q(psi) that maximises the bound; None for outputs without noise."""
         return None
 
     def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
@@ -251,6 +257,7 @@ class LogisticLikelihood(Likelihood):
         if not self.shared:
             return value, Sites(h, j)
         common = h.mean(axis=1, keepdims=True)
+        # alpha = j - h <eta> stays what it is, and with it the optimum of the means.
         return value.sum(axis=1, keepdims=True), Sites(common, j + (common - h) * mean)
 
     def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
@@ -263,23 +270,23 @@ class LogisticLikelihood(Likelihood):
             g = -ln(1 + h cv)/2 + (j^2 cv + 2 j cm - h cm^2)/(2 (1 + h cv)),
 
         E under the cavity. A row of weight w is w rows, each with its part of the site. Where the
-        cavity has no variance, a row adds its part of the bound.
+        cavity has no positive variance, a row adds its part of the bound.
         """
         weight = np.where(self.weight > 0, self.weight, 1.0)
         h, j = sites.h / weight, sites.j / weight
-        left = 1.0 / var - h
-        exact = left * var > 1e-6
-        cv = 1.0 / np.where(exact, left, 1.0)
+        cavity_precision = 1.0 / var - h
+        proper = cavity_precision * var > 1e-6
+        cv = 1.0 / np.where(proper, cavity_precision, 1.0)
         cm = (mean / var - j) * cv
         rate, _, _ = logistic_rates(cm, cv)
-        z = np.where(self.T > 0.5, rate, 1.0 - rate)
+        z = np.where(self.T > 0.5, rate, 1.0 - rate)  # E[p(t | eta)]
         spread = 1.0 + h * cv
         g = (j**2 * cv + 2.0 * j * cm - h * cm**2) / spread - np.log(spread)
-        each = j * mean - 0.5 * h * (mean**2 + var) + np.log(np.maximum(z, 1e-300)) - 0.5 * g
-        if not exact.all():
+        by_row = j * mean - 0.5 * h * (mean**2 + var) + np.log(np.maximum(z, 1e-300)) - 0.5 * g
+        if not proper.all():
             _, _, softplus = logistic_moments(mean, var)
-            each = np.where(exact, each, self.T * mean - softplus)
-        return np.asarray((self.weight * each).sum(axis=-1))
+            by_row = np.where(proper, by_row, self.T * mean - softplus)
+        return np.asarray((self.weight * by_row).sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -295,19 +302,19 @@ class GaussianLikelihood(Likelihood):
 
     def noise_at(self, mean: Array, var: Array) -> Precision:
         """Return q(psi): shape a0 + n/2, rate b0 + (1/2) sum_n <(y - eta)^2>."""
-        spread = (self.weight * ((self.T - mean) ** 2 + var)).sum(axis=-1)
+        squares = (self.weight * ((self.T - mean) ** 2 + var)).sum(axis=-1)
         shape = VAGUE + 0.5 * self.weight.sum(axis=-1)
-        return Precision(shape, VAGUE + 0.5 * np.maximum(spread, 1e-12))
+        return Precision(shape, VAGUE + 0.5 * np.maximum(squares, 1e-12))
 
     def evaluate(self, mean: Array, var: Array, noise: Noise) -> tuple[Array, Sites]:
         """Return E[ln p(Y | eta, psi)] plus the Gamma term; sites h = w <psi>, j = w <psi> y."""
         psi = self.noise_at(mean, var) if noise is None else noise
-        fit = (self.weight * ((self.T - mean) ** 2 + var)).sum(axis=-1)
+        squares = (self.weight * ((self.T - mean) ** 2 + var)).sum(axis=-1)
         count = self.weight.sum(axis=-1)
-        value = 0.5 * (count * (psi.mean_log - LOG_2PI) - psi.mean * fit)
+        value = 0.5 * (count * (psi.mean_log - LOG_2PI) - psi.mean * squares)
         precision = np.maximum(self.weight * psi.mean[..., None], MIN_PRECISION)
         h = np.where(self.weight > 0, precision, 0.0)
-        return np.asarray(value + psi.divergence()), Sites(h, h * self.T)
+        return np.asarray(value + psi.negative_divergence()), Sites(h, h * self.T)
 
     def evidence(self, mean: Array, var: Array, sites: Sites, noise: Noise) -> Array:
         """Return the bound, which is exact except for the approximation q(psi)."""
@@ -323,10 +330,10 @@ def log_odds_of_rate(rate: Array) -> Array:
 def residual(T: Array, weight: Array, *, logistic: bool) -> Array:
     """Return the weighted outputs minus their mean under a model without features.
 
-    All arrays are (..., n): rows on the last axis.
+    Features are screened by their association with it. Shapes: T, weight (..., n) of n rows.
     """
     mean = (weight * T).sum(axis=-1, keepdims=True) / weight.sum(axis=-1, keepdims=True)
-    if logistic:
+    if logistic:  # the rate held off 0 and 1
         mean = expit(log_odds_of_rate(mean))
     return np.asarray(weight * (T - mean))
 
@@ -364,9 +371,9 @@ def integrate_left_out(mean: Array, var: Array, left: Array, task: Task) -> tupl
     return shrink * mean, shrink**2 * var
 
 
-def shrinkage(left: Array) -> Array:
-    """Return (1 + pi v/8)^-1/2."""
-    return np.asarray(1.0 / np.sqrt(1.0 + np.pi / 8.0 * left))
+def shrinkage(var: Array) -> Array:
+    """Return (1 + pi v/8)^-1/2, by which averaging over a variance v of the logit shrinks it."""
+    return np.asarray(1.0 / np.sqrt(1.0 + np.pi / 8.0 * var))
 
 
 def score_and_slopes(mean: Array, var: Array, T: Array, task: Task) -> tuple[Array, Array, Array]:
@@ -409,6 +416,8 @@ def probability_interval(
 ) -> tuple[Array, Array]:
     """Return the ends of an equal-tailed interval for P(t = 1) of every output, (n, C) each.
 
+    `noise` is the part of `var` that is a row's own: each probability is averaged over it.
+
     Shapes: mean, var (n, C), noise (C,).
     """
     if noise is not None:
@@ -429,6 +438,7 @@ def _rate(eta: Array, noise: Array | None) -> Array:
 def _share_interval(
     mean: Array, std: Array, level: float, noise: Array | None
 ) -> tuple[Array, Array]:
+    """Return the ends of intervals for the probabilities of C classes, each (n, C), from draws."""
     n, C = mean.shape
     z = _draws(C)
     ends = np.empty((2, n, C))
@@ -442,7 +452,7 @@ def _share_interval(
 
 
 def _draws(C: int) -> Array:
-    """Return standard scores (DRAWS, C), spread evenly and paired at random, for all people."""
+    """Return normal scores (DRAWS, C): even quantiles, paired at random, the same for all rows."""
     rng = np.random.default_rng(0)
     even = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
     return np.stack([rng.permutation(even) for _ in range(C)], axis=1)

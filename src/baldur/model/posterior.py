@@ -76,7 +76,7 @@ class SamplePosterior:
         return along - matvec(K, inner)
 
     def with_linear(self, h: Array, j: Array, mean: Array) -> SamplePosterior:
-        """Return the posterior at other linear terms j, from its means of f there."""
+        """Return the posterior at other linear terms j, given the means of f that they have."""
         alpha = j - h * mean
         kl = self.kl + 0.5 * ((alpha * mean).sum(axis=-1) - (self.alpha * self.mean).sum(axis=-1))
         return replace(self, alpha=alpha, mean=mean, kl=kl)
@@ -109,9 +109,9 @@ class FeaturePosterior:
 
     def quadratics(self, X1: Array, h: Array) -> Array:
         """Return x_d^T C^-1 x_d of columns X1 (F, n, L), any columns, as an array (F, C, L)."""
-        kind = precision(self.half.shape[-1], X1.shape[1])
-        weighted = h[..., None].astype(kind) * X1[:, None].astype(kind)
-        cross = np.matmul(self.X1[:, None].swapaxes(-1, -2).astype(kind), weighted)
+        dtype = product_dtype(self.half.shape[-1], X1.shape[1])
+        weighted = h[..., None].astype(dtype) * X1[:, None].astype(dtype)
+        cross = np.matmul(self.X1[:, None].swapaxes(-1, -2).astype(dtype), weighted)
         diagonal = np.matmul(h, X1**2)
         return np.maximum(diagonal - triangle_squares(self.half, cross), 0.0)
 
@@ -125,15 +125,16 @@ class FeaturePosterior:
         return np.asarray(np.matmul(self.weights_at(r), self.X1.swapaxes(-1, -2)))
 
     def with_linear(self, h: Array, j: Array, mean: Array) -> FeaturePosterior:
-        """Return the posterior at other linear terms j, from its means of f there."""
+        """Return the posterior at other linear terms j, given the means of f that they have."""
         alpha = j - h * mean
         kl = self.kl + 0.5 * ((alpha * mean).sum(axis=-1) - (self.alpha * self.mean).sum(axis=-1))
         return replace(self, alpha=alpha, mean=mean, kl=kl, w=self.weights_at(j))
 
     def leading(self, X1: Array, half: Array, sites: Any, var: Array) -> FeaturePosterior:
-        """Return the posterior on the first columns X1, of which `half` and `var` are known.
+        """Return the posterior on the first columns X1, without another factorisation.
 
-        Its divergence from the prior is not known, and set to zero.
+        `half` is its factor of the covariance, `var` the variances of f. The divergence from the
+        prior is not known, and set to zero.
         """
         none = np.zeros_like(self.alpha)
         empty = FeaturePosterior(X1, None, none, none, half, none, var, np.zeros_like(self.kl))
@@ -153,48 +154,51 @@ def matvec(A: Array, x: Array) -> Array:
 
 def triangle_times(L: Array, X: Array) -> Array:
     """Return L X for one lower triangle L, at half the work of a full product."""
-    product = blas.dtrmm if X.dtype == np.float64 else blas.strmm
-    return np.asarray(product(1.0, L, X.T, side=1, lower=1, trans_a=1)).T
+    multiply = blas.dtrmm if X.dtype == np.float64 else blas.strmm
+    # X^T L^T, transposed: so rows in memory are the columns that BLAS expects.
+    return np.asarray(multiply(1.0, L, X.T, side=1, lower=1, trans_a=1)).T
 
 
 def triangle_squares(half: Array, X: Array) -> Array:
-    """Return the column sums of (half X)^2 for every triangle (F, C, n, n), (F, C, L).
+    """Return |half x|^2 of every column x of X, (F, C, L).
 
-    X is (F, n, L), shared by the outputs of a fold, or (F, C, n, L).
+    Shapes: half (F, C, n, n), lower triangles; X (F, n, L), the same for all outputs, or
+    (F, C, n, L).
     """
     F, C = half.shape[:2]
     out = np.empty((F, C, X.shape[-1]))
-    kind = precision(half.shape[-1], X.shape[-1])
+    dtype = product_dtype(half.shape[-1], X.shape[-1])
     for f in range(F):
-        shared = np.ascontiguousarray(X[f], dtype=kind) if X.ndim == 3 else None
+        shared = np.ascontiguousarray(X[f], dtype=dtype) if X.ndim == 3 else None
         for c in range(C):
-            cells = np.ascontiguousarray(X[f, c], dtype=kind) if shared is None else shared
-            part = triangle_times(half[f, c].astype(kind, copy=False), cells)
+            cells = np.ascontiguousarray(X[f, c], dtype=dtype) if shared is None else shared
+            part = triangle_times(half[f, c].astype(dtype, copy=False), cells)
             np.einsum("nl,nl->l", part, part, out=out[f, c])
     return out
 
 
 def leading_squares(half: Array, X: Array, ends: IntArray) -> Array:
-    """Return column sums of (half X)^2 over the first rows of half, (V, F, C, L).
+    """Return |half x|^2 of every column x of X over the first rows of half, (V, F, C, L).
 
-    `half` are lower triangles (F, C, n, n), X is (F, n, L), and `ends` (V, F) are numbers of rows,
-    ascending over V.
+    Those rows are the factor of a model with the first features alone, so this gives the variances
+    of V nested models. Shapes: half (F, C, n, n), lower triangles; X (F, n, L); ends (V, F),
+    numbers of rows, ascending over V.
     """
     F, C = half.shape[:2]
     out = np.zeros((len(ends), F, C, X.shape[-1]))
-    kind = precision(half.shape[-1], X.shape[-1])
+    dtype = product_dtype(half.shape[-1], X.shape[-1])
     for f in range(F):
         most = int(ends[-1, f])
-        cells = np.ascontiguousarray(X[f, :most], dtype=kind)
+        cells = np.ascontiguousarray(X[f, :most], dtype=dtype)
         for c in range(C):
-            part = triangle_times(half[f, c, :most, :most].astype(kind, copy=False), cells)
+            part = triangle_times(half[f, c, :most, :most].astype(dtype, copy=False), cells)
             for v, (start, end) in enumerate(zip([0, *ends[:-1, f]], ends[:, f], strict=True)):
                 np.einsum("nl,nl->l", part[start:end], part[start:end], out=out[v, f, c])
     return np.asarray(np.cumsum(out, axis=0))
 
 
-def precision(side: int, columns: int) -> type[np.floating[Any]]:
-    """Return the type in which large products of a (side x side) matrix are computed."""
+def product_dtype(side: int, columns: int) -> type[np.floating[Any]]:
+    """Return the type in which a (side x side) matrix is multiplied with so many columns."""
     return np.float32 if side * side * columns >= SINGLE_FROM else np.float64
 
 
@@ -234,8 +238,8 @@ def sample_posterior(K: Array, h: Array, j: Array) -> SamplePosterior:
     _add_one_to_diagonal(B)
     half, log_det = inverse_cholesky(B)
     memory = half.swapaxes(-1, -2)  # rows of the triangle are columns in memory
-    diagonal = np.einsum("...ji,...ji->...j", memory, memory)
-    memory *= root[..., :, None]
+    diagonal = np.einsum("...ji,...ji->...j", memory, memory)  # of B^-1
+    memory *= root[..., :, None]  # in place: from here on half^T half is C^-1
     alpha = j - matvec(memory, matvec(half, matvec(K, j)))
     mean = matvec(K, alpha)
     with np.errstate(divide="ignore", invalid="ignore"):  # h may be 0
@@ -246,10 +250,10 @@ def sample_posterior(K: Array, h: Array, j: Array) -> SamplePosterior:
 
 
 def _mend_small(var: Array, K: Array, half: Array, h: Array, j: Array) -> None:
-    """Recompute the variances of rows whose site precision is small; padding gets variance 1."""
+    """Recompute in place the variances of rows of small site precision; those of padding are 1."""
     small = h < SMALL_PRECISION
-    nothing = j == 0.0
-    padding = (h == 0.0) & (nothing if h.shape == j.shape else nothing.all(axis=1, keepdims=True))
+    no_term = j == 0.0
+    padding = (h == 0.0) & (no_term if h.shape == j.shape else no_term.all(axis=1, keepdims=True))
     var[padding] = 1.0
     small &= ~padding
     K = np.broadcast_to(K, half.shape)
@@ -273,10 +277,10 @@ def feature_posterior(
     if not used.all():
         part = feature_posterior(X1[:, :, used], s1[..., used], h, j, rows=rows)
         return _spread(part, X1, used)
-    kind = precision(X1.shape[2], X1.shape[1])
+    dtype = product_dtype(X1.shape[2], X1.shape[1])
     root = np.sqrt(s1)
-    weighted = X1[:, None].astype(kind) * np.sqrt(h)[..., None].astype(kind)
-    if kind is np.float32:
+    weighted = X1[:, None].astype(dtype) * np.sqrt(h)[..., None].astype(dtype)
+    if dtype is np.float32:
         strength = (s1 * np.einsum("fcnl,fcnl->fcl", weighted, weighted)).sum(axis=-1)
         if strength.max() > MOST_SINGLE:
             weighted = X1[:, None] * np.sqrt(h)[..., None]
@@ -286,8 +290,8 @@ def feature_posterior(
     _add_one_to_diagonal(A)
     half, log_det = inverse_cholesky(A)
     memory = half.swapaxes(-1, -2)
-    trace = root.shape[-1] - np.einsum("...de,...de->...", memory, memory)
-    memory *= root[..., :, None]
+    trace = root.shape[-1] - np.einsum("...de,...de->...", memory, memory)  # tr(C^-1 K)
+    memory *= root[..., :, None]  # in place: from here on half^T half is Sigma
     w = matvec(memory, matvec(half, np.matmul(j, X1)))
     mean = np.matmul(w, X1.swapaxes(-1, -2))
     alpha = j - h * mean
@@ -299,9 +303,11 @@ def feature_posterior(
 def _spread(q: FeaturePosterior, X1: Array, used: Mask) -> FeaturePosterior:
     """Return the posterior on all columns X1 from that on those with a variance, `used`."""
     F, C = q.w.shape[:2]
-    shared, size, at = q.half.shape[1], len(used), np.flatnonzero(used)
-    w, half = np.zeros((F, C, size)), np.zeros((F, shared, size, size))
-    w[..., at], half[..., at[:, None], at] = q.w, q.half
+    at, size = np.flatnonzero(used), len(used)
+    w = np.zeros((F, C, size))
+    w[..., at] = q.w
+    half = np.zeros((F, q.half.shape[1], size, size))  # one for all outputs where they share it
+    half[..., at[:, None], at] = q.half
     return replace(q, X1=X1, gram=None, w=w, half=half)
 
 
