@@ -222,7 +222,7 @@ def test_a_study_that_does_not_ask_has_none_of_it(result):
     assert added_value_answer(plain) is None
     assert gains_of_trees(plain).empty
     assert "Is a linear model enough?" not in {s.question for s in make_page(plain).answer}
-    assert "B22" not in make_page(plain).made
+    assert "B22" not in make_page(plain).checks_made
 
 
 def test_a_page_without_the_models_that_it_needs(result):

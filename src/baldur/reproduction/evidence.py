@@ -36,7 +36,7 @@ def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> pd.Da
     >>> a, b, c = (boot.run(lambda w, x=x: w @ x / w.sum(axis=1)) for x in scores)
     >>> alone = simultaneous_differences(a, {"b": b}).loc["b"]
     >>> both = simultaneous_differences(a, {"b": b, "c": c}).loc["b"]
-    >>> both.low < alone.low < alone.estimate < alone.high < both.high
+    >>> bool(both.low < alone.low < alone.estimate < alone.high < both.high)
     True
     """
     gaps = [model.minus(draws) for draws in others.values()]
