@@ -24,7 +24,7 @@ from baldur.evaluation.clinical.decision import (
     check_thresholds,
     for_population,
     net_benefit_at,
-    usable,
+    why_unusable,
 )
 from baldur.evaluation.clinical.held_out import (
     HeldOutPredictions,
@@ -309,7 +309,7 @@ def _statistics(
     """Yield the metrics of a view set on some people, and its net benefit at the thresholds."""
     for metric in _BY_TASK[bool(held.classes)]:
         yield metric_statistic(metric, held.where(people), metric=metric, note=held.mark)
-    if not usable(held):
+    if not why_unusable(held):
         shifted = for_population(held, prevalence).where(people)
         names = {"metric": NET_BENEFIT, "threshold": thresholds, "note": ""}
         yield Statistic(shifted, net_benefit_at(thresholds, prevalence), names)
@@ -361,7 +361,7 @@ def _reclassification_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield who moves across each threshold, of the controls and of the cases."""
     held, without = sample.models[names["model"]], sample.models.get(names["reference"])
-    if without is None or usable(held) or usable(without):
+    if without is None or why_unusable(held) or why_unusable(without):
         return
     new, old = (for_population(part, prevalence) for part in (held, without))
     for threshold in thresholds.tolist():

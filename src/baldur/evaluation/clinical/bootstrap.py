@@ -35,10 +35,11 @@ def wilson(share: np.ndarray, count: np.ndarray, level: float) -> tuple[np.ndarr
     """Return Wilson's interval of a share among `count` independent cases."""
     z = ndtri(0.5 + level / 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        below = 1 + z**2 / count
-        centre = (share + z**2 / (2 * count)) / below
-        half = z * np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2) / below
-    return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
+        denominator = 1 + z**2 / count
+        centre = (share + z**2 / (2 * count)) / denominator
+        variance = share * (1 - share) / count + (z / (2 * count)) ** 2
+        half_width = z * np.sqrt(variance) / denominator
+    return np.clip(centre - half_width, 0.0, 1.0), np.clip(centre + half_width, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,17 @@ class Draws:
 
     def error(self) -> np.ndarray:
         """Return the standard error; infinite where resamples diverge, NaN where too few count."""
-        return _spread(self.resampled, self.units)
+        return _standard_error(self.resampled, self.units)
 
     def interval(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the lower and upper ends of the interval."""
         forward, backward = self._scaled()
         with np.errstate(all="ignore"):
             centre = forward(self.estimate)
-            error = _spread(forward(self.resampled), self.units)
-            half = stdtrit(max(self.units - 1, 1), 0.5 + self.level / 2) * error
-            low, high = backward(centre - half), backward(centre + half)
-        if self.scale == "log_distance":
+            error = _standard_error(forward(self.resampled), self.units)
+            half_width = stdtrit(max(self.units - 1, 1), 0.5 + self.level / 2) * error
+            low, high = backward(centre - half_width), backward(centre + half_width)
+        if self.scale == "log_distance":  # The way back, 1 - exp(x), falls
             low, high = high, low
         if self.scale == "logit":
             low, high = self._at_the_border(low, high)
@@ -90,7 +91,7 @@ class Draws:
         return dict(zip(names, map(np.atleast_1d, values), strict=True))
 
     def _scaled(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """Return the function to the scale of the interval, and the one back."""
+        """Return the function from the statistic to the scale of its interval, and the inverse."""
         if self.scale == "logit":
             # Resamples that hit a border lie at half the estimate's distance from it.
             floor = np.minimum(np.abs(self.estimate), np.abs(1 - self.estimate)) / 2
@@ -106,47 +107,55 @@ class Draws:
         return (lambda x: x), (lambda x: x)
 
     def _at_the_border(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Use Wilson's interval for an estimate of exactly 0 or 1."""
-        at = (self.estimate <= 0) | (self.estimate >= 1)
-        if not np.any(at):
+        """Replace the ends by Wilson's where the estimate is exactly 0 or 1: no finite log odds."""
+        at_border = (self.estimate <= 0) | (self.estimate >= 1)
+        if not np.any(at_border):
             return low, high
         if self.count is None:
-            far = (np.asarray(np.nan), np.asarray(np.nan))
+            ends = (np.asarray(np.nan), np.asarray(np.nan))
         else:
             # Groups are drawn whole: there are no more independent cases than groups.
             cases = np.minimum(np.asarray(self.count, dtype=float), self.units)
-            far = wilson(np.clip(self.estimate, 0.0, 1.0), cases, self.level)
-        return np.where(at, far[0], low), np.where(at, far[1], high)
+            ends = wilson(np.clip(self.estimate, 0.0, 1.0), cases, self.level)
+        return np.where(at_border, ends[0], low), np.where(at_border, ends[1], high)
 
     def _at_the_best(
         self, low: np.ndarray, high: np.ndarray, best: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Use plain quantiles if the error is exactly 0, where its logarithm is undefined."""
-        at = self.estimate == best
-        if not np.any(at):
+        """Replace the ends by quantiles of the resamples where the estimate is the best value.
+
+        There (an error of 0, an R2 of 1) the logarithm of the interval's scale is undefined.
+        """
+        is_best = self.estimate == best
+        if not np.any(is_best):
             return low, high
         tail = (1 - self.level) / 2
         ends = [_quantile(self.resampled, q) for q in (tail, 1 - tail)]
-        return np.where(at, ends[0], low), np.where(at, ends[1], high)
+        return np.where(is_best, ends[0], low), np.where(is_best, ends[1], high)
 
 
-def _spread(resampled: np.ndarray, units: int) -> np.ndarray:
+def _standard_error(resampled: np.ndarray, units: int) -> np.ndarray:
     """Return the standard error from the middle two thirds of resamples, robust to outliers.
 
-    Between the quantiles of a normal distribution at one s.d. on each side lie two.
+    The quantiles of a normal distribution at one s.d. on each side lie two s.d. apart.
+
+    Shapes: resampled (resamples, ...); returns (...).
     """
     enough = (~np.isnan(resampled)).mean(axis=0) >= _LEAST_USABLE
     if not np.any(enough):
         return np.full(resampled.shape[1:], np.nan)
     low, high = (_quantile(resampled, q) for q in ndtr([-1.0, 1.0]))
     with np.errstate(invalid="ignore"):
-        width = (high - low) / 2
+        deviation = (high - low) / 2
     # The spread of resamples of m units is that of a sample of m - 1.
-    return np.where(enough, width * np.sqrt(units / max(units - 1, 1)), np.nan)
+    return np.where(enough, deviation * np.sqrt(units / max(units - 1, 1)), np.nan)
 
 
 def _quantile(values: np.ndarray, q: float) -> np.ndarray:
-    """Return a quantile of the known values: one of them, as a mean with infinity is infinite."""
+    """Return a quantile over the first axis, without NaN.
+
+    It is one of the values, not a mean of two neighbours, which is infinite if one of them is.
+    """
     method: Any = "lower" if q < 0.5 else "higher"
     if not np.isnan(values).any():
         return np.asarray(np.quantile(values, q, axis=0, method=method))
@@ -183,22 +192,22 @@ class Bootstrap:
 
     def blocks(self) -> Iterator[np.ndarray]:
         """Yield weights of shape (some resamples, n_people), in the order they are drawn."""
-        one_by_one = np.array_equal(self.units, np.arange(self.n_units))
+        ungrouped = np.array_equal(self.units, np.arange(self.n_units))
         for counts in self._draw() if self._counts is None else self._counts:
             weights = counts.astype(float)
-            yield weights if one_by_one else weights[:, self.units]
+            yield weights if ungrouped else weights[:, self.units]
 
     def _draw(self) -> Iterator[np.ndarray]:
         """Yield how often each unit is drawn, for a block of resamples at a time."""
         at_once = max(1, _BLOCK_CELLS // max(1, len(self.units)))
         rng = np.random.default_rng(self.random_state)
-        alike = np.full(self.n_units, 1.0 / max(self.n_units, 1))
+        probability = np.full(self.n_units, 1.0 / max(self.n_units, 1))
         # A unit is drawn as often as there are units at most.
-        small = np.uint16 if self.n_units < 1 << 16 else np.uint32
+        count_type = np.uint16 if self.n_units < 1 << 16 else np.uint32
         blocks = []
         for start in range(0, self.resamples, at_once):
             size = min(at_once, self.resamples - start)
-            counts = rng.multinomial(self.n_units, alike, size=size).astype(small)
+            counts = rng.multinomial(self.n_units, probability, size=size).astype(count_type)
             if self.resamples * self.n_units <= _KEEP_CELLS:
                 blocks.append(counts)
             yield counts
@@ -211,7 +220,13 @@ class Bootstrap:
         scale: str = "identity",
         count: float | np.ndarray | None = None,
     ) -> Draws:
-        """Compute a statistic on the sample and on every resample."""
+        """Compute a statistic on the sample and on every resample.
+
+        `units` are those that count where a statistic uses some of the people only; `scale` and
+        `count` are those of `Draws`.
+
+        Shapes: statistic takes weights (resamples, n_people) and returns (resamples, ...).
+        """
         estimate = np.asarray(statistic(np.ones((1, len(self.units))))[0])
         resampled = np.concatenate([statistic(block) for block in self.blocks()])
         return Draws(estimate, resampled, units or self.n_units, self.level, scale, count)

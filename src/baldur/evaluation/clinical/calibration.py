@@ -72,11 +72,12 @@ def local_regression(
     kernel = neighbour_weights(x, grid, span)
     offsets = x[None, :] - grid[:, None]
     first = kernel * offsets
+    # Weighted sums of 1, offset and offset squared (s), and of y and offset times y (t).
     s0, s1, s2 = (weights @ m.T for m in (kernel, first, first * offsets))
     t0, t1 = (weights @ (m * y).T for m in (kernel, first))
     with np.errstate(divide="ignore", invalid="ignore"):
         determinant = s0 * s2 - s1**2
-        line = (s2 * t0 - s1 * t1) / determinant
+        line = (s2 * t0 - s1 * t1) / determinant  # The line's height where the offset is 0
         # Neighbours with one prediction have a mean but no slope.
         flat = determinant <= 1e-10 * s0 * s2
         return np.where(s0 > 0, np.where(flat, t0 / s0, line), np.nan)
@@ -124,8 +125,8 @@ def integrated_calibration_index(
     # The curve at every person's prediction, between the points of the grid on both sides.
     right = np.clip(np.searchsorted(grid, x), min(1, len(grid) - 1), len(grid) - 1)
     left = np.maximum(right - 1, 0)
-    share = (x - grid[left]) / np.where(right > left, grid[right] - grid[left], 1.0)
-    gaps = np.abs(curve[:, left] * (1 - share) + curve[:, right] * share - x)
+    fraction = (x - grid[left]) / np.where(right > left, grid[right] - grid[left], 1.0)
+    gaps = np.abs(curve[:, left] * (1 - fraction) + curve[:, right] * fraction - x)
     # Nobody near means nobody there in the resample.
     gaps = np.where(weights > 0, np.nan_to_num(gaps), 0.0)
     return np.einsum("kn,kn->k", weights, gaps) / weights.sum(axis=1)
@@ -143,9 +144,9 @@ def brier_parts(proba: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """
     from sklearn.isotonic import IsotonicRegression
 
-    best = IsotonicRegression(out_of_bounds="clip").fit(proba, truth).predict(proba)
+    isotonic = IsotonicRegression(out_of_bounds="clip").fit(proba, truth).predict(proba)
     brier, recalibrated, plain = (
-        float(np.mean((p - truth) ** 2)) for p in (proba, best, truth.mean())
+        float(np.mean((p - truth) ** 2)) for p in (proba, isotonic, truth.mean())
     )
     return {
         "miscalibration": brier - recalibrated,
@@ -194,6 +195,7 @@ def calibration_measures(
 
 
 def _measures(held: HeldOutPredictions) -> Iterator[Rows]:
+    """Yield the rows of `calibration_measures` for one model."""
     for name, target in held.targets:
         names = {"model": held.model, "class": name, "note": held.mark}
         if held.classes and not held.predicted.has_proba:
@@ -253,10 +255,10 @@ def calibration_curves(
             grid = np.unique(np.linspace(ends[0], ends[1], points))
             kernel = neighbour_weights(pairs(held.repeats[0][1], target)[0], grid)
             # Effective number of people behind each point, distant ones weighted less.
-            near = kernel.sum(axis=1) ** 2 / (kernel**2).sum(axis=1)
+            effective_people = kernel.sum(axis=1) ** 2 / (kernel**2).sum(axis=1)
             scale = "identity" if target is None else "logit"
             names = {"class": name, "predicted": grid}
-            yield Statistic(held, partial(_curve, target, grid), names, scale, near)
+            yield Statistic(held, partial(_curve, target, grid), names, scale, effective_people)
 
     columns = ["model", "class", "predicted", "estimate", "low", "high"]
     table = resample(predictions, **bootstrap).table(statistics, columns)
@@ -296,12 +298,16 @@ def calibration_statistics(
 def _straight_line(
     predicted: np.ndarray, observed: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean of observed minus predicted, and the slope of observed on predicted.
+
+    Shapes: predicted, observed (n,), weights (k, n); returns intercept, slope (k,).
+    """
     total = weights.sum(axis=1)
     intercept = weights @ (observed - predicted) / total
     x, y = predicted - predicted.mean(), observed - observed.mean()
-    spread = weights @ (x * x) - (weights @ x) ** 2 / total
-    both = weights @ (x * y) - (weights @ x) * (weights @ y) / total
-    return intercept, np.divide(both, spread, out=np.full(len(total), np.nan), where=spread > 0)
+    sum_xx = weights @ (x * x) - (weights @ x) ** 2 / total
+    sum_xy = weights @ (x * y) - (weights @ x) * (weights @ y) / total
+    return intercept, np.divide(sum_xy, sum_xx, out=np.full(len(total), np.nan), where=sum_xx > 0)
 
 
 # -- logistic regression on one predictor ---------------------------------------------------------
@@ -315,7 +321,9 @@ def log_odds(proba: np.ndarray) -> np.ndarray:
 def fit_line(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Fit log odds of y = a + b x by maximum likelihood, once per line of weights.
 
-    Shapes: x (n,), y (n,), weights (k, n); returns a, b (k,).
+    Where x separates cases from controls, b is infinite; where there is nothing to fit, NaN.
+
+    Shapes: x (n,), y (n,) from 0 to 1, weights (k, n); returns a, b (k,).
     """
     centre, spread = x.mean(), x.std()
     k = len(weights)
@@ -323,13 +331,15 @@ def fit_line(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndar
     if spread == 0 or not np.isfinite(spread):
         return a, b
     z = (x - centre) / spread
-    low_up, high_up = _ends(z, (weights > 0) & (y > 0))
-    low_down, high_down = _ends(z, (weights > 0) & (y < 1))
-    differ = np.maximum(high_up, high_down) > np.minimum(low_up, low_down)
-    defined = (weights @ y > 0) & (weights @ (1 - y) > 0) & differ
+    low_case, high_case = _range(z, (weights > 0) & (y > 0))
+    low_control, high_control = _range(z, (weights > 0) & (y < 1))
+    x_varies = np.maximum(high_case, high_control) > np.minimum(low_case, low_control)
+    defined = (weights @ y > 0) & (weights @ (1 - y) > 0) & x_varies
     # Without a finite slope every case lies at or above every control, or all lie below.
-    rising, falling = low_up >= high_down, high_up <= low_down
-    b[defined & falling], b[defined & rising] = -np.inf, np.inf
+    rising = low_case >= high_control
+    falling = high_case <= low_control
+    b[defined & falling] = -np.inf
+    b[defined & rising] = np.inf
     mixed = defined & ~rising & ~falling
     if mixed.any():
         design = np.column_stack([np.ones_like(z), z])
@@ -341,7 +351,7 @@ def fit_line(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndar
 def fit_intercept(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Fit log odds of y = a + x by maximum likelihood, once per line of weights.
 
-    Shapes: x, y (n,), weights (k, n); returns (k,).
+    Shapes: x, y (n,), weights (k, n); returns a (k,).
     """
     intercept = np.full(len(weights), np.nan)
     both = (weights @ y > 0) & (weights @ (1 - y) > 0)
@@ -353,52 +363,60 @@ def fit_intercept(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarr
 def _newton(
     design: np.ndarray, offset: np.ndarray, y: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Run Newton's method on all resamples, from the solution at their mean weights."""
+    """Fit logistic regressions by Newton's method, from the solution at their mean weights.
+
+    Shapes: design (n, q), offset of the log odds, y (n,), weights (k, n); returns coefficients
+    (k, q).
+    """
     start = np.zeros((1, design.shape[1]))
     if len(weights) > 1:
         start = _newton(design, offset, y, weights.mean(axis=0, keepdims=True))
     q = design.shape[1]
     solution = np.repeat(start, len(weights), axis=0)
     # Products of columns, so that all Hessians come out of one matrix product.
-    pairs = np.einsum("ni,nj->nij", design, design).reshape(len(y), q * q)
+    products = np.einsum("ni,nj->nij", design, design).reshape(len(y), q * q)
 
     def log_likelihood(coefficients: np.ndarray, w: np.ndarray) -> np.ndarray:
         eta = coefficients @ design.T + offset
         return np.einsum("kn,kn->k", w, y * eta - np.logaddexp(0.0, eta))
 
-    going = np.arange(len(weights))
+    active = np.arange(len(weights))
     for _ in range(_STEPS):
-        w = weights if len(going) == len(weights) else weights[going]
-        p = _expit(solution[going] @ design.T + offset)
+        w = weights if len(active) == len(weights) else weights[active]
+        p = _expit(solution[active] @ design.T + offset)
         gradient = (w * (y - p)) @ design
         np.subtract(p, p * p, out=p)
-        np.multiply(p, w, out=p)
-        hessian = (p @ pairs).reshape(-1, q, q)
+        np.multiply(p, w, out=p)  # p holds w p (1 - p) from here
+        hessian = (p @ products).reshape(-1, q, q)
         # Saturated probabilities can leave no curvature; a trace of ridge keeps the step finite.
         ridge = 1e-12 * np.trace(hessian, axis1=1, axis2=2) + 1e-300
         hessian += ridge[:, None, None] * np.eye(q)
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
         far = np.abs(step).max(axis=1) > _LONG_STEP
         if far.any():
-            step[far] = _shortened(solution[going][far], step[far], w[far], log_likelihood)
-        solution[going] += step
-        size = np.abs(solution[going]).max(axis=1)
-        going = going[(np.abs(step).max(axis=1) > _TOLERANCE * (1 + size)) & (size < _FAR)]
-        if not len(going):
+            step[far] = _shortened(solution[active][far], step[far], w[far], log_likelihood)
+        solution[active] += step
+        size = np.abs(solution[active]).max(axis=1)
+        active = active[(np.abs(step).max(axis=1) > _TOLERANCE * (1 + size)) & (size < _FAR)]
+        if not len(active):
             break
     return solution
 
 
 def _shortened(
-    at: np.ndarray,
+    coefficients: np.ndarray,
     step: np.ndarray,
     weights: np.ndarray,
     log_likelihood: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Halve steps that lower the likelihood until they do not."""
-    before = log_likelihood(at, weights)
+    """Return Newton's steps, those that lower the likelihood halved until they do not.
+
+    Shapes: coefficients, step (k, q), weights (k, n); returns (k, q).
+    """
+    before = log_likelihood(coefficients, weights)
     for _ in range(30):
-        worse = ~(log_likelihood(at + step, weights) >= before)
+        # Not `<`: NaN is worse as well.
+        worse = ~(log_likelihood(coefficients + step, weights) >= before)
         if not worse.any():
             break
         step = np.where(worse[:, None], step / 2, step)
@@ -413,10 +431,13 @@ def _expit(x: np.ndarray) -> np.ndarray:
     return np.reciprocal(x, out=x)
 
 
-def _ends(z: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smallest and the largest value of the people who count, for every resample."""
-    low = np.where(counts, z, np.inf).min(axis=1)
-    return low, np.where(counts, z, -np.inf).max(axis=1)
+def _range(z: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and the largest value of the people counted in each resample.
+
+    Shapes: z (n,), counted (k, n); returns low, high (k,).
+    """
+    low = np.where(counted, z, np.inf).min(axis=1)
+    return low, np.where(counted, z, -np.inf).max(axis=1)
 
 
 # -- Platt scaling -----------------------------------------------------------------------------
@@ -456,13 +477,13 @@ class Platt:
         J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
         likelihood methods", Advances in Large Margin Classifiers (1999).
         """
-        up, down = int(positive.sum()), int((~positive).sum())
-        target = np.where(positive, (up + 1) / (up + 2), 1 / (down + 2))
+        n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+        target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
         intercept, slope = (
             float(v[0]) for v in fit_line(margin, target, np.ones((1, len(margin))))
         )
         if not (np.isfinite(intercept) and slope > 0):
-            return cls(float(np.log((up + 1) / (down + 1))), 0.0)
+            return cls(float(np.log((n_positive + 1) / (n_negative + 1))), 0.0)
         return cls(intercept, slope)
 
     def proba(self, margin: np.ndarray) -> np.ndarray:

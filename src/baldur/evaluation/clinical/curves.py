@@ -29,18 +29,21 @@ GRID = np.round(np.linspace(0.0, 1.0, 101), 2)
 # -- on arrays -------------------------------------------------------------------------------
 
 
-def _counts(
+def _cumulative_counts(
     values: np.ndarray, positive: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return cases and controls called positive, from none to all, each (k, thresholds + 1)."""
+    """Return cases and controls at or above each distinct value, from the highest, after zeros.
+
+    Shapes: values, positive (n,), weights (k, n); returns cases, controls (k, thresholds + 1).
+    """
     order = np.argsort(-values, kind="stable")
     ordered = values[order]
-    last = np.flatnonzero(np.r_[ordered[1:] != ordered[:-1], True])
-    start = np.zeros((len(weights), 1))
+    last_of_ties = np.flatnonzero(np.r_[ordered[1:] != ordered[:-1], True])
+    none = np.zeros((len(weights), 1))
     weights = weights[:, order]
-    sides = (weights * positive[order], weights * ~positive[order])
     cases, controls = (
-        np.concatenate([start, np.cumsum(side, axis=1)[:, last]], axis=1) for side in sides
+        np.concatenate([none, np.cumsum(counted, axis=1)[:, last_of_ties]], axis=1)
+        for counted in (weights * positive[order], weights * ~positive[order])
     )
     return cases, controls
 
@@ -48,19 +51,20 @@ def _counts(
 def sensitivity_at(
     rates: np.ndarray, values: np.ndarray, positive: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Return the height of the ROC curve at some false-positive rates.
+    """Return the sensitivity at some false-positive rates: the height of the ROC curve.
 
     Shapes: rates (g,), values (n,), positive (n,), weights (k, n); returns (k, g).
     """
-    cases, controls = _counts(values, positive, weights)
+    cases, controls = _cumulative_counts(values, positive, weights)
     sensitivity = np.full((len(weights), len(rates)), np.nan)
     for k in np.flatnonzero((cases[:, -1] > 0) & (controls[:, -1] > 0)):
+        # False-positive rates and sensitivities at the thresholds.
         x, y = controls[k] / controls[k, -1], cases[k] / cases[k, -1]
         left = np.searchsorted(x, rates, side="right") - 1
         right = np.minimum(left + 1, len(x) - 1)
         step = x[right] - x[left]
-        share = np.divide(rates - x[left], step, out=np.zeros(len(rates)), where=step > 0)
-        sensitivity[k] = y[left] + share * (y[right] - y[left])
+        fraction = np.divide(rates - x[left], step, out=np.zeros(len(rates)), where=step > 0)
+        sensitivity[k] = y[left] + fraction * (y[right] - y[left])
     return sensitivity
 
 
@@ -69,27 +73,27 @@ def precision_at(
 ) -> np.ndarray:
     """Return the precision of the highest threshold that reaches each sensitivity.
 
-    Shapes: sensitivities (g,); returns (k, g).
+    Shapes: sensitivities (g,), values, positive (n,), weights (k, n); returns (k, g).
     """
-    cases, controls = _counts(values, positive, weights)
+    cases, controls = _cumulative_counts(values, positive, weights)
     precision = np.full((len(weights), len(sensitivities)), np.nan)
     for k in np.flatnonzero(cases[:, -1] > 0):
         reached = cases[k] / cases[k, -1]
         # Nobody called positive has no precision; rounding must not ask for one case more.
-        at = np.searchsorted(reached[1:], sensitivities - 1e-12, side="left") + 1
+        threshold = np.searchsorted(reached[1:], sensitivities - 1e-12, side="left") + 1
         called = cases[k] + controls[k]
         # A resample may lack everybody above a threshold.
-        at = np.maximum(at, int(np.argmax(called > 0)))
-        precision[k] = cases[k, at] / called[at]
+        threshold = np.maximum(threshold, int(np.argmax(called > 0)))
+        precision[k] = cases[k, threshold] / called[threshold]
     return precision
 
 
 def average_precision(values: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the mean precision over thresholds, weighted by the cases each one adds.
 
-    Shapes: returns (k,).
+    Shapes: values, positive (n,), weights (k, n); returns (k,).
     """
-    cases, controls = _counts(values, positive, weights)
+    cases, controls = _cumulative_counts(values, positive, weights)
     called = cases[:, 1:] + controls[:, 1:]
     precision = np.divide(cases[:, 1:], called, out=np.zeros_like(called), where=called > 0)
     total = cases[:, -1]
@@ -146,13 +150,16 @@ def _rank_statistics(
     held: HeldOutPredictions,
     **points: np.ndarray,
 ) -> Iterator[Statistic]:
-    """Yield measures of the classes for which a model has scores of people inside and outside."""
+    """Yield rank measures of each class that the model's predictions have people in and out of.
+
+    `points` has the column of the table where curves are read, if `measures` are curves.
+    """
     for name, target in held.targets:
         if target is None or _class_scores(held.predicted, target) is None:
             continue
         is_class = held.truth[held.members] == target
         cases, controls = float(is_class.sum()), float((~is_class).sum())
-        # As for the AUC of the table: areas of exactly 1 rest on the smaller side.
+        # As for the AUC of the table: areas of exactly 1 rest on the smaller class.
         count = cases if points else min(cases, controls)
         for measure, function in measures.items() if min(cases, controls) else ():
             names = {"class": name, "measure": measure, "prevalence": held.share(target), **points}

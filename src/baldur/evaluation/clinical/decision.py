@@ -105,10 +105,10 @@ def net_benefit(
     sensitivity, false_positive, share = positive_rates(proba, truth, thresholds, weights)
     share = share if prevalence is None else np.full_like(share, prevalence)
     odds = thresholds / (1 - thresholds)
-    # A resample without cases (or controls) has none to find (or to spare).
-    detected = np.where(share > 0, sensitivity * share, 0.0)
-    spared = np.where(share < 1, false_positive * (1 - share), 0.0)
-    return detected - odds * spared
+    # A resample without cases (or controls) has none to find (or to treat).
+    cases_found = np.where(share > 0, sensitivity * share, 0.0)
+    controls_treated = np.where(share < 1, false_positive * (1 - share), 0.0)
+    return cases_found - odds * controls_treated
 
 
 def check_thresholds(thresholds: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -174,7 +174,7 @@ def decision_curves(
     points = check_thresholds(thresholds)
     check_prevalence(prevalence)
     benefit = net_benefit_at(points, prevalence)
-    models = [model for model, held in sample.models.items() if not usable(held)]
+    models = [model for model, held in sample.models.items() if not why_unusable(held)]
 
     def everyone(p: Predicted, weights: np.ndarray) -> np.ndarray:
         return benefit(replace(p, proba=np.ones((len(p.truth), 2))), weights)
@@ -215,14 +215,14 @@ def for_population(
 
     They are shifted from the share of cases among all people, whom models were trained on.
     """
-    if prevalence is None or not shift or usable(held):
+    if prevalence is None or not shift or why_unusable(held):
         return held
     positive = shift_prevalence(pairs(held.predicted, 1)[0], held.share(1), prevalence)
     proba = np.column_stack([1 - positive, positive])
     return replace(held, predicted=replace(held.predicted, proba=proba))
 
 
-def usable(held: HeldOutPredictions) -> str:
+def why_unusable(held: HeldOutPredictions) -> str:
     """Return why a model has no figures at thresholds; an empty text if it has."""
     if len(held.classes) != 2:
         return "needs an outcome of two classes"
@@ -291,7 +291,7 @@ def threshold_measures(
     wanted += [("specificity", v) for v in specificities]
 
     def rows(held: HeldOutPredictions) -> Iterator[dict[str, Any]]:
-        if usable(held):
+        if why_unusable(held):
             return
         share = held.share(1) if prevalence is None else prevalence
         held = for_population(held, prevalence, shift)
@@ -300,10 +300,12 @@ def threshold_measures(
             cuts.append((share, "prevalence", share, ""))
         cuts += [_chosen_cut(held, rule, least) for rule, least in wanted]
         for threshold, rule, judged_at, note in cuts:
-            rates = _rates(sample, held, judged_at)
-            # The share of cases is uncertain unless it was stated.
-            variance = 1 / rates[2] + 1 / rates[3] if prevalence is None else 0.0
-            measures = _measures(*rates, sample.boot.level, share, variance)
+            sensitivity, false_positive, n_case, n_control = _rates(sample, held, judged_at)
+            # The share of cases is uncertain unless it was stated; this is for its log odds.
+            variance = 1 / n_case + 1 / n_control if prevalence is None else 0.0
+            measures = _measures(
+                sensitivity, false_positive, n_case, n_control, sample.boot.level, share, variance
+            )
             estimate, low, high = map(list, zip(*measures.values(), strict=True))
             yield {
                 "model": held.model, "threshold": threshold, "rule": rule,
@@ -322,7 +324,8 @@ Cut = tuple[float, str, float | np.ndarray, str]
 def _chosen_cut(held: HeldOutPredictions, rule: str, least: float) -> Cut:
     """Return the highest threshold with a sensitivity, or the lowest with a specificity.
 
-    It is chosen over all repeats together, and for the people of a fold on the other folds.
+    The threshold to report is chosen over all repeats together, that at which the people of a fold
+    are judged on the other folds of the repeat.
     """
     if not 0 < least <= 1:
         raise InputError(f"A {rule} must lie above 0 and up to 1, but got {least!r}.")
@@ -341,7 +344,10 @@ def _chosen_cut(held: HeldOutPredictions, rule: str, least: float) -> Cut:
 
 
 def _threshold_with_share(proba: np.ndarray, side: int, share: float) -> float:
-    """Return the threshold at which a share of cases (or controls) is on the right side."""
+    """Return the threshold at which a share of cases tests positive (side 1), of controls not (0).
+
+    Shapes: proba (n,) of these cases or controls.
+    """
     proba = np.sort(proba)
     # So many people may lie on the wrong side; rounding must not add or take one.
     if side:
@@ -357,11 +363,12 @@ def _rates(
     judged = replace(held, predicted=replace(held.predicted, label=positive))
 
     def rates(p: Predicted, weights: np.ndarray) -> np.ndarray:
+        # The label, 0 or 1, says who tests positive: any threshold between gives the same rates.
         both = positive_rates(p.label, p.truth == 1, np.array([HALF]), weights)[:2]
         return np.concatenate(both, axis=1)
 
     case = held.truth[held.members] == 1
-    if len(held.repeats) == 1 and held.n_units == len(case):
+    if len(held.repeats) == 1 and held.n_units == len(case):  # Independent people, each once
         estimate = rates(judged.predicted, np.ones((1, len(case))))[0]
         counts = [float(case.sum()), float((~case).sum())]
     else:
@@ -379,16 +386,19 @@ def _measures(
     share: float,
     share_variance: float,
 ) -> dict[str, tuple[float, float, float]]:
-    """Return all measures for a share of cases and the variance of its log odds."""
+    """Return estimate, low and high of every measure of a test.
+
+    `share_variance` is that of the log odds of the share of cases.
+    """
     z = float(ndtri(0.5 + level / 2))
 
-    def of_share(rate: float, count: float) -> tuple[float, float, float]:
+    def with_wilson(rate: float, count: float) -> tuple[float, float, float]:
         low, high = wilson(np.asarray(rate), np.asarray(count), level)
         return rate, float(low), float(high)
 
     measures = {
-        "sensitivity": of_share(sensitivity, n_case),
-        "specificity": of_share(1 - false_positive, n_control),
+        "sensitivity": with_wilson(sensitivity, n_case),
+        "specificity": with_wilson(1 - false_positive, n_control),
     }
     odds = logit(share)
     for ratio, value, case_rate, control_rate in (
@@ -397,7 +407,7 @@ def _measures(
     ):
         with np.errstate(divide="ignore", invalid="ignore"):
             estimate = float(np.divide(case_rate, control_rate))
-            middle = float(expit(odds + np.log(estimate)))
+            predictive = float(expit(odds + np.log(estimate)))
         centre, variance = _log_ratio(case_rate, control_rate, n_case, n_control)
         half = z * np.sqrt(variance)
         measures[ratio] = _containing(estimate, np.exp(centre - half), np.exp(centre + half))
@@ -405,15 +415,16 @@ def _measures(
         half = z * np.sqrt(variance + share_variance)
         low, high = expit(odds + centre - half), expit(odds + centre + half)
         if value == "npv":
-            middle, low, high = 1 - middle, 1 - high, 1 - low
-        measures[value] = _containing(middle, low, high)
+            predictive, low, high = 1 - predictive, 1 - high, 1 - low
+        measures[value] = _containing(predictive, low, high)
     if sensitivity > 0:
-        per = sensitivity * share
+        cases_per_test = sensitivity * share
         variance = (1 - sensitivity) / (sensitivity * n_case) + (1 - share) ** 2 * share_variance
         factor = float(np.exp(z * np.sqrt(variance)))
-        tests = (1 / per, max(1.0, 1 / (per * factor)), factor / per)
+        low, high = max(1.0, 1 / (cases_per_test * factor)), factor / cases_per_test
+        tests = (1 / cases_per_test, low, high)
     else:
-        tests = (float("inf"), 1 / (of_share(0.0, n_case)[2] * share), float("inf"))
+        tests = (float("inf"), 1 / (with_wilson(0.0, n_case)[2] * share), float("inf"))
     measures["number_needed_to_test"] = tests
     # Per case found: one over the predictive value, so that its ends change places.
     estimate, low, high = (1.0 / v if v != 0 else float("inf") for v in measures["ppv"])
@@ -424,16 +435,17 @@ def _measures(
 def _log_ratio(
     case_rate: float, control_rate: float, n_case: float, n_control: float
 ) -> tuple[float, float]:
-    """Return the logarithm of a likelihood ratio and its variance.
+    """Return the logarithm of the likelihood ratio of a test result, and its variance.
 
-    Half a person is added to each cell where one is empty, as for odds ratios.
+    The rates are those of the result. Half a person is added to each cell of the table of cases
+    and controls with and without it where a cell is empty, as for odds ratios.
     """
     n, m = n_case, n_control
-    hits, alarms = case_rate * n, control_rate * m
-    if min(hits, alarms, n - hits, m - alarms) <= 0:
-        hits, alarms, n, m = hits + 0.5, alarms + 0.5, n + 1, m + 1
-    variance = 1 / hits - 1 / n + 1 / alarms - 1 / m
-    return float(np.log(hits / n) - np.log(alarms / m)), max(variance, 0.0)
+    cases, controls = case_rate * n, control_rate * m
+    if min(cases, controls, n - cases, m - controls) <= 0:
+        cases, controls, n, m = cases + 0.5, controls + 0.5, n + 1, m + 1
+    variance = 1 / cases - 1 / n + 1 / controls - 1 / m
+    return float(np.log(cases / n) - np.log(controls / m)), max(variance, 0.0)
 
 
 def _effective_counts(held: HeldOutPredictions, draws: Draws, case: np.ndarray) -> list[float]:
@@ -441,6 +453,8 @@ def _effective_counts(held: HeldOutPredictions, draws: Draws, case: np.ndarray) 
 
     People of a group are not independent of each other. There are never more than people, and no
     more than groups where all test alike and the resamples say nothing.
+
+    Shapes: draws of sensitivity and false-positive rate (2,), case (people tested,).
     """
     units = held.units[held.members]
     counts = []

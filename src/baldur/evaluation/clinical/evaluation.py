@@ -13,7 +13,7 @@ from baldur.evaluation.clinical.calibration import (
     calibration_curves,
     calibration_measures,
 )
-from baldur.evaluation.clinical.decision import decision_curves, threshold_measures, usable
+from baldur.evaluation.clinical.decision import decision_curves, threshold_measures, why_unusable
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,
     HeldOutPredictions,
@@ -136,9 +136,9 @@ def evaluate_predictions(
     sample = resample(predictions, **bootstrap)
     population: dict[str, Any] = {"prevalence": prevalence, "shift": shift}
     chosen = {"sensitivities": sensitivities, "specificities": specificities}
-    of_groups = pd.DataFrame()
+    subgroup_table = pd.DataFrame()
     if subgroups is not None:
-        of_groups = subgroup_measures(sample, subgroups, least=least)
+        subgroup_table = subgroup_measures(sample, subgroups, least=least)
     return Evaluation(
         intervals=sample.once(metric_intervals, metrics=metrics),
         differences=sample.once(metric_differences, metrics=metrics),
@@ -146,17 +146,18 @@ def evaluate_predictions(
         calibration_curve=sample.once(calibration_curves),
         decision=sample.once(decision_curves, **population),
         thresholds=sample.once(threshold_measures, thresholds=thresholds, **chosen, **population),
-        subgroups=of_groups,
+        subgroups=subgroup_table,
         left_out=_left_out(sample.models),
     )
 
 
 def _left_out(held: dict[str, HeldOutPredictions]) -> pd.DataFrame:
+    """List the figures that a model's predictions do not allow, and why."""
     rows = []
     for model, predictions in held.items():
         if predictions.classes and not predictions.predicted.has_proba:
             rows.append((model, "calibration", NO_PROBABILITIES))
-        why = usable(predictions)
+        why = why_unusable(predictions)
         if why:
             rows += [(model, figure, why) for figure in ("decision curve", "thresholds")]
         if not predictions.classes:

@@ -90,7 +90,10 @@ def classes_of(predictions: pd.DataFrame) -> list[str]:
 def read_held_out(
     predictions: pd.DataFrame, classes: Sequence[str] | None = None
 ) -> dict[str, HeldOutPredictions]:
-    """Arrange a predictions table by model, repeat and person."""
+    """Return the predictions of each model of a table, by its name, with people numbered alike.
+
+    Refused are missing columns, and a person with different labels.
+    """
     table = predictions.reset_index(drop=True)
     if "label" not in table:
         raise InputError(
@@ -110,9 +113,9 @@ def read_held_out(
             "say the classes."
         )
     person, people = pd.factorize(table["sample"].astype(str))
-    last = np.zeros(len(people), dtype=np.intp)
-    last[person] = np.arange(len(table))
-    by_person = table.iloc[last]
+    a_row_of = np.zeros(len(people), dtype=np.intp)  # Any row of each person; the last one stays
+    a_row_of[person] = np.arange(len(table))
+    by_person = table.iloc[a_row_of]
     truth = predicted_of(by_person, names).truth
     differs = truth[person] != predicted_of(table, names).truth
     if differs.any():
@@ -144,7 +147,10 @@ def read_held_out(
 
 
 def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Add the probability of the other class, and predicted labels that are missing."""
+    """Add missing probabilities and predicted labels; return the table and all class names.
+
+    NaN are the probabilities of a table with decision scores only.
+    """
     if not set(table["label"].astype(str)) <= set(names):
         # Read from a file of results, in which classes such as "+" are written as no formula.
         table = unescape_frame(table)
@@ -161,18 +167,19 @@ def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list
     if unknown:
         raise InputError(f"Label {unknown[0]!r} has no column 'p_{unknown[0]}' in the predictions.")
     columns = [f"p_{c}" for c in names]
-    there, lacking = ([c for c in columns if (c in table) == known] for known in (True, False))
-    if there and lacking and len(names) > 2:
+    present = [c for c in columns if c in table]
+    lacking = [c for c in columns if c not in table]
+    if present and lacking and len(names) > 2:
         raise InputError(
-            f"A predictions table with {there[0]!r} needs a column for each of {len(names)} "
+            f"A predictions table with {present[0]!r} needs a column for each of {len(names)} "
             f"classes, but has no {lacking[0]!r}; add it, or give decision scores alone."
         )
     for column in lacking:
         # Of two classes the other one has the rest; without any there are decision scores only.
-        table[column] = 1.0 - table[there[0]] if there else np.nan
-    given = table[columns].to_numpy(dtype=float)
-    absent = np.isnan(given).any(axis=1)
-    known = given[~absent]
+        table[column] = 1.0 - table[present[0]] if present else np.nan
+    proba = table[columns].to_numpy(dtype=float)
+    absent = np.isnan(proba).any(axis=1)
+    known = proba[~absent]
     if len(known) and (known.min() < 0 or known.max() > 1):
         raise InputError(
             "Probabilities must lie between 0 and 1; put decision scores into the column 'score'."
@@ -184,8 +191,8 @@ def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list
                 "rows of the predictions; fill them in, or leave these rows out."
             )
     if "predicted" not in table:
-        best = np.nan_to_num(given, nan=-1.0).argmax(axis=1)
-        if np.isnan(given).all():
+        best = np.nan_to_num(proba, nan=-1.0).argmax(axis=1)
+        if np.isnan(proba).all():
             if "score" not in table:
                 raise InputError("The predictions have neither probabilities nor scores.")
             best = (table["score"].to_numpy(dtype=float) > 0).astype(int)
@@ -194,7 +201,7 @@ def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list
 
 
 def predicted_of(part: pd.DataFrame, classes: Sequence[str]) -> Predicted:
-    """Return the rows of a predictions table as arrays."""
+    """Return rows of a predictions table as arrays, with classes as codes."""
     if not classes:
         truth, label = (part[c].to_numpy(dtype=float) for c in ("label", "predicted"))
         return Predicted(truth, label, n_classes=0)
@@ -303,7 +310,10 @@ class Resampled:
         return self.rows(rows, columns)
 
     def rows(self, statistics: Iterable[Rows], columns: Sequence[str]) -> pd.DataFrame:
-        """Return a row for each value of some statistics, with intervals and differences."""
+        """Return a row for each value of the statistics, with intervals and differences.
+
+        Rows that are known without resamples are taken as they are.
+        """
         parts: list[Mapping[str, Any]] = []
         for part in statistics:
             if isinstance(part, Statistic):
@@ -311,16 +321,16 @@ class Resampled:
                 values = draws.columns("estimate", "low", "high")
                 if part.reference is not None:
                     other = self.draw(part.reference)
-                    gap = draws.minus(other)
-                    values |= gap.columns("difference", "difference_low", "difference_high")
+                    difference = draws.minus(other)
+                    values |= difference.columns("difference", "difference_low", "difference_high")
                     values["reference_value"] = np.atleast_1d(other.estimate)
-                    values["standard_error"] = np.atleast_1d(gap.error())
+                    values["standard_error"] = np.atleast_1d(difference.error())
                 part = {"model": part.held.model, **part.names, **values}
             parts.append(part)
         return long_table(parts, columns)
 
     def once(self, make: Callable[..., pd.DataFrame], **options: Any) -> pd.DataFrame:
-        """Return a copy of the table that a function makes; it is made once for each options."""
+        """Return a copy of the table that a function makes; it is made once for given options."""
         values = (tuple(v) if np.iterable(v) else v for v in options.values())
         key = (make.__name__, *values)
         if key not in self._frames:
@@ -350,7 +360,7 @@ class BootstrapOptions(TypedDict, total=False):
 def resample(
     predictions: pd.DataFrame | Resampled, **bootstrap: Unpack[BootstrapOptions]
 ) -> Resampled:
-    """Return predictions with resamples of their samples."""
+    """Return predictions with resamples of their samples; those that have them as they are."""
     if not isinstance(predictions, Resampled):
         return Resampled(predictions, **bootstrap)
     if bootstrap:
@@ -362,8 +372,9 @@ def resample(
 
 
 def metric_statistic(metric: str, held: HeldOutPredictions, /, **names: Any) -> Statistic:
-    """Return a metric of some predictions."""
-    scale, count = metric_of_task(metric, bool(held.classes)).scale, _people_behind(metric, held)
+    """Return a metric of some predictions, for `Resampled` to draw with its interval."""
+    scale = metric_of_task(metric, bool(held.classes)).scale
+    count = _people_behind(metric, held)
     return Statistic(held, partial(scores, metric), names, scale, count, key=metric)
 
 
@@ -376,4 +387,5 @@ def _people_behind(metric: str, held: HeldOutPredictions) -> float:
         return float(len(rows))
     if metric in ("precision", "recall") and len(held.classes) == 2:
         return float(max(1, np.sum((p.label if metric == "precision" else p.truth) == 1)))
+    # Other metrics rest on the smallest class.
     return float(np.unique(p.truth, return_counts=True)[1].min())

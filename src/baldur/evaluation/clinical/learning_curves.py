@@ -55,14 +55,16 @@ def learning_curves(
     return table[complete].reset_index(drop=True)
 
 
-# As the authors recommend: coefficients shrunk by a tenth at most, R2 and the overall risk known to
-# within 0.05, and the residual s.d. to within a tenth (which needs 234 degrees of freedom).
+# As Riley and colleagues recommend: coefficients shrunk by a tenth at most, R2 and the overall
+# risk known to within 0.05, and the residual s.d. to within a tenth (which needs 234 degrees of
+# freedom).
 SHRINKAGE, MARGIN, RESIDUAL_DEGREES = 0.9, 0.05, 234
 
 SAMPLE_SIZE_COLUMNS = ["criterion", "people", "meaning"]
 
 
 def _check(parameters: int, r2: float, most: float) -> None:
+    """Refuse numbers of parameters below 1, and an R2 that is not between 0 and its maximum."""
     if parameters < 1:
         raise InputError(f"parameters must be at least 1, but got {parameters!r}.")
     if not 0 < r2 < most:
@@ -70,20 +72,23 @@ def _check(parameters: int, r2: float, most: float) -> None:
 
 
 def r2_of_auc(auc: float, prevalence: float) -> float:
-    """Return the Cox-Snell R2 of an AUC, for a normal score of one s.d. in each class."""
+    """Return the Cox-Snell R2 of a model with an AUC, as `minimum_people` needs it.
+
+    The model's score is taken to be normal with the same s.d. in both classes.
+    """
     if not 0.5 < auc < 1 or not 0 < prevalence < 1:
         raise InputError(
             f"auc must lie between 0.5 and 1 and prevalence between 0 and 1, but got {auc!r} and "
             f"{prevalence!r}."
         )
-    distance = np.sqrt(2) * ndtri(auc)
+    distance = np.sqrt(2) * ndtri(auc)  # Of the means of cases and controls, in s.d.
     # With these scores the log odds of a case are exactly linear in the score.
     x = np.linspace(-9, 9 + distance, 20_001)
     odds = logit(prevalence) + distance * x - distance**2 / 2
     cases, controls = prevalence * _density(x - distance), (1 - prevalence) * _density(x)
     step = x[1] - x[0]
-    fit = step * np.sum(cases * log_expit(odds) + controls * log_expit(-odds))
-    return float(1 - np.exp(2 * (_null(prevalence) - fit)))
+    log_likelihood = step * np.sum(cases * log_expit(odds) + controls * log_expit(-odds))
+    return float(1 - np.exp(2 * (_null_log_likelihood(prevalence) - log_likelihood)))
 
 
 def _density(x: np.ndarray) -> np.ndarray:
@@ -91,20 +96,20 @@ def _density(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi))
 
 
-def _null(prevalence: float) -> float:
+def _null_log_likelihood(prevalence: float) -> float:
     """Return the mean log-likelihood of a model that knows only the prevalence."""
     return float(xlogy(prevalence, prevalence) + xlogy(1 - prevalence, 1 - prevalence))
 
 
 def minimum_people(parameters: int, prevalence: float, r2: float) -> pd.DataFrame:
     """Return the people that a logistic model with a Cox-Snell R2 needs, by each criterion."""
-    most = float(1 - np.exp(2 * _null(prevalence)))
+    most = float(1 - np.exp(2 * _null_log_likelihood(prevalence)))
     _check(parameters, r2, most)
     shrink = r2 / (r2 + MARGIN * most)
     rows = [
-        ("shrinkage", _for_shrinkage(parameters, r2, SHRINKAGE),
+        ("shrinkage", _people_for_shrinkage(parameters, r2, SHRINKAGE),
          "coefficients shrunk by a tenth at most"),
-        ("optimism", _for_shrinkage(parameters, r2, shrink),
+        ("optimism", _people_for_shrinkage(parameters, r2, shrink),
          "R2 (as a share of its maximum) too high by 0.05 at most"),
         ("risk", (ndtri(0.975) / MARGIN) ** 2 * prevalence * (1 - prevalence),
          "the overall risk known to within 0.05"),
@@ -112,7 +117,7 @@ def minimum_people(parameters: int, prevalence: float, r2: float) -> pd.DataFram
     return _sample_size_frame(rows)
 
 
-def _for_shrinkage(parameters: int, r2: float, shrinkage: float) -> float:
+def _people_for_shrinkage(parameters: int, r2: float, shrinkage: float) -> float:
     return float(parameters / ((shrinkage - 1) * np.log(1 - r2 / shrinkage)))
 
 
@@ -120,17 +125,22 @@ def minimum_people_regression(parameters: int, r2: float) -> pd.DataFrame:
     """Return the people that a linear model needs, by each criterion."""
     _check(parameters, r2, 1.0)
     rows = [
-        ("shrinkage", _linear_shrinkage(parameters, r2), "coefficients shrunk by a tenth at most"),
+        ("shrinkage", _people_for_linear_shrinkage(parameters, r2),
+         "coefficients shrunk by a tenth at most"),
         ("optimism", 1 + parameters * (1 - r2) / MARGIN, "R2 too high by 0.05 at most"),
         ("residual", RESIDUAL_DEGREES + parameters, "the residual s.d. known to within a tenth"),
-    ]
+    ]  # fmt: skip
     return _sample_size_frame(rows)
 
 
-def _linear_shrinkage(parameters: int, r2: float) -> float:
-    """Return the fewest people with the shrinkage asked for, by bisection."""
+def _people_for_linear_shrinkage(parameters: int, r2: float) -> float:
+    """Return the fewest people with whom a linear model is shrunk by a tenth at most.
+
+    They are found by doubling and bisection.
+    """
 
     def enough(n: int) -> bool:
+        # The R2 in the training people that goes with an adjusted one of r2.
         apparent = (r2 * (n - parameters - 1) + parameters) / (n - 1)
         return bool(1 + (parameters - 2) / (n * np.log(1 - apparent)) >= SHRINKAGE)
 
@@ -141,6 +151,7 @@ def _linear_shrinkage(parameters: int, r2: float) -> float:
 
 
 def _sample_size_frame(rows: list[tuple[str, float, str]]) -> pd.DataFrame:
+    """Return the criteria with whole numbers of people, and a last row that meets all of them."""
     # A whole number that rounding lifted a hair is still that number.
     counted = [(name, int(np.ceil(people - 1e-9)), meaning) for name, people, meaning in rows]
     most = max(people for _, people, _ in counted)

@@ -129,13 +129,15 @@ def metric_differences(
     for metric in sample.metrics(metrics):
         for (a, held), (b, other) in combinations(sample.models.items(), 2):
             note = "the two models predict different people"
-            ends: tuple[float, ...] = (np.nan, np.nan, np.nan)
+            values: tuple[float, ...] = (np.nan, np.nan, np.nan)
             if np.array_equal(held.members, other.members):
                 draws = sample.metric(a, metric).minus(sample.metric(b, metric))
-                ends = (float(draws.estimate), *map(float, draws.interval()))
-                known = np.isfinite(draws.estimate)
-                note = "" if known else f"{METRICS[metric].heading} is not defined for one of them"
-            rows.append((metric, a, b, *ends, note))
+                values = (float(draws.estimate), *map(float, draws.interval()))
+                defined = np.isfinite(draws.estimate)
+                note = (
+                    "" if defined else f"{METRICS[metric].heading} is not defined for one of them"
+                )
+            rows.append((metric, a, b, *values, note))
     columns = ["metric", "model_a", "model_b", "difference", "low", "high", "note"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -235,6 +237,7 @@ def subgroup_measures(
 
 
 def _from_columns(predictions: pd.DataFrame | Resampled, columns: Sequence[str]) -> pd.DataFrame:
+    """Return columns of a predictions table with one row per sample, the first where it repeats."""
     if isinstance(predictions, Resampled):
         raise InputError("Give subgroups as a table, or the predictions as a table.")
     for column in columns:
@@ -273,11 +276,11 @@ def _subgroup(
     names |= {"people": int(inside.members.sum()), "note": held.mark}
     if len(held.classes) == 2:
         names["cases"] = float(np.sum(inside.truth[inside.members] == 1))
-    why = _too_small(inside, least)
-    if why:
-        yield {"model": held.model, **names, "measure": [""], "note": why}
+    reason = _why_too_small(inside, least)
+    if reason:
+        yield {"model": held.model, **names, "measure": [""], "note": reason}
         return
-    has_others = not _too_small(outside, least)
+    has_others = not _why_too_small(outside, least)
     if not has_others:
         names["note"] = "; ".join(filter(None, (held.mark, "too few others to compare with")))
     for statistic in _measures(inside, **names):
@@ -286,7 +289,10 @@ def _subgroup(
 
 
 def _measures(held: HeldOutPredictions, **names: Any) -> Iterable[Statistic]:
-    """Return the measures of a subgroup: metrics, and calibration where it is one of numbers."""
+    """Return the measures of a subgroup: two metrics, and calibration unless classes are several.
+
+    Without probabilities only the AUC is left.
+    """
     metrics = ("auc", "brier") if held.classes else ("r2", "mae")
     statistics = [metric_statistic(metric, held, measure=metric, **names) for metric in metrics]
     if held.classes and not held.predicted.has_proba:
@@ -297,7 +303,7 @@ def _measures(held: HeldOutPredictions, **names: Any) -> Iterable[Statistic]:
     return [*statistics, *calibration_statistics(held, target, **names)]
 
 
-def _too_small(held: HeldOutPredictions, least: int) -> str:
+def _why_too_small(held: HeldOutPredictions, least: int) -> str:
     """Return why a subgroup has no figures; an empty text if it has."""
     truth = held.truth[held.members]
     if not held.classes:
