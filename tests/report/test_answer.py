@@ -150,6 +150,14 @@ def test_an_end_near_0_shows_its_side():
     assert "C (+0.0300 [0.0004, 0.0600]) predicts worse" in text
 
 
+def test_only_an_interval_is_said_to_include_0():
+    at_0, above, none = (0.1, -0.1, 0.3), (0.1, 0.05, 0.3), (NAN, NAN, NAN)
+    reason = "This cannot be determined: no difference could be estimated with an interval for C. "
+    assert compared(B=above, C=none).answer.startswith(f"{reason}B (+0.10 [0.05, 0.30]) predicts")
+    text = compared(B=at_0, C=none).answer
+    assert "for B (+0.10 [−0.10, 0.30]), whose interval includes 0; no difference could" in text
+
+
 def test_the_intercept_of_a_regression_has_no_part():
     said = calibration_answer(Interval(1, 0.9, 1.1), None, "predictions")
     check(said, ("Yes, the predictions are well calibrated", SHOWN))
@@ -165,7 +173,7 @@ def test_the_intercept_of_a_regression_has_no_part():
         ([(TINY, 0.2)], WORSE),
         ([(TINY, 0.2), (-0.1, 0.2)], OPEN),
         ([(TINY, 0.2), (-0.2, -TINY)], BETTER),
-        ([(TINY, 0.2), (NAN, NAN)], OPEN),
+        ([(TINY, 0.2), (NAN, NAN)], NONE),
         ([(NAN, NAN)], NONE),
     ],
 )

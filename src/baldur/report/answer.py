@@ -96,8 +96,11 @@ class Prediction:
 
 
 def prediction_of(run: Results, main: str) -> Prediction:
-    """Return how well a model predicts the outcome."""
-    rows = run.of_model("intervals", main)
+    """Return the main metric of a model, which decides whether the outcome can be predicted.
+
+    It is the AUC, the balanced accuracy of a model that only predicts labels, or R².
+    """
+    rows = run.of_model("intervals", main)  # site "*": of all sites together
     classes = run.classes
     if classes:
         what = f"{len(classes)} classes"
@@ -120,24 +123,22 @@ def prediction_of(run: Results, main: str) -> Prediction:
 
 
 def _how(run: Results) -> str:
+    """Return on whom the model was tested, as the end of a sentence."""
     people = counted(run.record.get("people", 0), "person", "people")
     folds = counted(run.record.get("folds", 0), "fold")
     repeats = int(run.record.get("repeats", 1))
-    more = f" and {repeats} repeats" if repeats > 1 else ""
-    return f"on {people} whom the model had not seen (cross-validation with {folds}{more})"
+    repeated = f" and {repeats} repeats" if repeats > 1 else ""
+    return f"on {people} whom the model had not seen (cross-validation with {folds}{repeated})"
 
 
 def prediction_sentence(
     prediction: Prediction, doubts: Sequence[str] = (), question: str = PREDICT
 ) -> Sentence:
-    """Return whether the outcome can be predicted; `doubts` are codes of checks."""
-    value, metric, outcome = (
-        prediction.value,
-        f"the {prediction.metric} of {prediction.of}",
-        NOT_SHOWN,
-    )
-    seen = in_words(value.estimate, value.low, value.high)
-    figure, chance = f"{metric} is {seen}, {prediction.how}", number(prediction.chance)
+    """Return whether the outcome can be predicted; `doubts` are codes of checks to see first."""
+    value, outcome = prediction.value, NOT_SHOWN
+    metric = f"the {prediction.metric} of {prediction.of}"
+    figure = f"{metric} is {in_words(value.estimate, value.low, value.high)}, {prediction.how}"
+    chance = number(prediction.chance)
     if not value.known:
         outcome = UNKNOWN
         text = (
@@ -173,22 +174,26 @@ _TOLERATED = f"{SLOPES[0]:.2f} to {SLOPES[1]:.2f}"
 
 
 def calibration_case(slope: Interval, intercept: Interval | None) -> str:
-    """Return how predictions are calibrated; what is predicted as a number has no intercept."""
-    tolerated = slope.known and SLOPES[0] <= slope.low and slope.high <= SLOPES[1]
-    judged = intercept is not None and intercept.known
-    if tolerated and (intercept is None or (judged and intercept.low <= 0 <= intercept.high)):
+    """Return how predictions are calibrated, as a key of the texts of `calibration_answer`.
+
+    A regression has no `intercept`: it is None.
+    """
+    slope_right = slope.known and SLOPES[0] <= slope.low and slope.high <= SLOPES[1]
+    has_intercept = intercept is not None and intercept.known
+    intercept_right = intercept is None or (has_intercept and intercept.low <= 0 <= intercept.high)
+    if slope_right and intercept_right:
         return "right"
-    if slope.known and not tolerated and slope.high < 1:
+    if slope.known and not slope_right and slope.high < 1:
         return "too extreme"
-    if slope.known and not tolerated and slope.low > 1:
+    if slope.known and not slope_right and slope.low > 1:
         return "too cautious"
-    if intercept is not None and judged and intercept.low > 0:
-        return "too low"
-    if intercept is not None and judged and intercept.high < 0:
+    if intercept is not None and has_intercept and intercept.low > 0:
+        return "too low"  # than what was observed
+    if intercept is not None and has_intercept and intercept.high < 0:
         return "too high"
     if not slope.known:
         return "no slope"
-    return "too wide" if intercept is None or judged else "no intercept"
+    return "too wide" if intercept is None or has_intercept else "no intercept"
 
 
 def _calibration_outcome(case: str) -> str:
@@ -247,7 +252,8 @@ def _calibration_of_classes(rows: pd.DataFrame, classes: list[str]) -> Sentence:
         slope, intercept = (interval_of(of_class, measure=m) for m in ("slope", "intercept"))
         case = calibration_case(slope, intercept)
         if case in _MISCALIBRATED:
-            figure = f"intercept {intercept}" if case in _MISCALIBRATED[2:] else f"slope {slope}"
+            by_intercept = case in ("too low", "too high")
+            figure = f"intercept {intercept}" if by_intercept else f"slope {slope}"
             wrong.append(f"{short(name)} ({case}, {figure})")
         elif case == "too wide":
             wide.append(f"{short(name)} {slope}")
@@ -289,10 +295,10 @@ def differences_of(run: Results, main: str, others: Collection[str]) -> pd.DataF
     Columns: model (the other one), metric (its heading), estimate, low, high and p.
     """
     table = run.table("differences")
-    known = set(table["metric"]) & set(METRICS) if "metric" in table else set()
+    compared = set(table["metric"]) & set(METRICS) if "metric" in table else set()
     # The metric that settings were chosen by need not be among those that were asked for.
     wanted = [run.record.get("select_by", ""), *run.record.get("metrics", [])]
-    metric = next((m for m in wanted if m in known), "")
+    metric = next((m for m in wanted if m in compared), "")
     rows = pairs_with(table, metric, main)
     rows = rows[rows["model"].isin([*others])]
     if not len(rows):
@@ -306,6 +312,7 @@ def differences_of(run: Results, main: str, others: Collection[str]) -> pd.DataF
             "model": rows["model"],
             "metric": METRICS[metric].heading,
             "estimate": sign * rows["difference"].astype(float),
+            # A negative sign exchanges the ends.
             "low": ends.min(axis=1, skipna=False),
             "high": ends.max(axis=1, skipna=False),
             "p": rows["model"].map(p_values).astype(float),
@@ -314,7 +321,11 @@ def differences_of(run: Results, main: str, others: Collection[str]) -> pd.DataF
 
 
 def pairs_with(table: pd.DataFrame, metric: str, main: str) -> pd.DataFrame:
-    """Return the rows of a metric that compare a model, with the other one and the sign."""
+    """Return the rows of a table of pairs that compare a model with another, by one metric.
+
+    Added columns: model (the other one), and sign: what turns a difference between model_a and
+    model_b into the main model minus the other.
+    """
     if "metric" not in table:
         return pd.DataFrame(columns=["model", "sign"])
     rows = table[table["metric"] == metric]
@@ -328,15 +339,17 @@ def pairs_with(table: pd.DataFrame, metric: str, main: str) -> pd.DataFrame:
 def other_models(run: Results, main: str) -> pd.DataFrame:
     """Return the differences between a model and others that get all views."""
     # Rows with some of the views are compared where it is said what a view adds.
-    return differences_of(
-        run, main, run.with_all_views if main in run.with_all_views else run.finished
-    )
+    others = run.with_all_views if main in run.with_all_views else run.finished
+    return differences_of(run, main, others)
 
 
 def comparison_legend(rows: pd.DataFrame, main: str) -> str:
-    """Return what the differences between models are."""
-    many = len(rows)
-    alone = f", each taken alone (there are {many} comparisons)" if many > 1 else ""
+    """Return what is said below differences: of which metric, on whom, and how intervals were made.
+
+    Its sign is that of `differences_of`.
+    """
+    n = len(rows)
+    alone = f", each taken alone (there are {n} comparisons)" if n > 1 else ""
     return (
         f"Numbers are differences in {rows['metric'].iloc[0]} on the same held-out people "
         f"(positive favours {short(main)}) with 95 % intervals from the paired bootstrap{alone}."
@@ -345,39 +358,48 @@ def comparison_legend(rows: pd.DataFrame, main: str) -> str:
 
 def comparison_sentence(rows: pd.DataFrame, main: str) -> Sentence:
     """Return whether other models predict better than the main one, by their differences."""
-    side = side_of_zero(rows)
-    better, worse, open_ = rows[side < 0], rows[side > 0], rows[~side.isin([-1.0, 1.0])]
-    legend, is_worse = comparison_legend(rows, main), ""
+    side = side_of_zero(rows)  # of the main model minus the other: below 0, the other is better
+    better, worse = rows[side < 0], rows[side > 0]
+    including_0, without_interval = rows[side == 0], rows[side.isna()]
+    undecided = rows[(side == 0) | side.isna()]
+    legend = comparison_legend(rows, main)
+    worse_text = ""
     if len(worse):
-        is_worse = f"{_named(worse)} {_verb(worse, 'predicts', 'predict')} worse."
+        worse_text = f"{_named(worse)} {_verb(worse, 'predicts', 'predict')} worse. "
     if side.isna().all():
         outcome = UNKNOWN
         text = "This cannot be determined: no difference could be estimated with an interval."
     elif len(better):
         outcome = SHOWN
         text = f"Yes: {_named(better)} {_verb(better, 'predicts', 'predict')} better."
-        text += f" No difference was shown for {_named(open_)}." if len(open_) else ""
+        text += f" No difference was shown for {_named(undecided)}." if len(undecided) else ""
         text += f" {legend}"
-    elif not len(open_):
-        outcome, text = NOT_SHOWN, f"No: {is_worse} {legend}"
+    elif not len(undecided):
+        outcome, text = NOT_SHOWN, f"No: {worse_text}{legend}"
     else:
-        outcome = UNKNOWN
-        includes = _verb(open_, "interval includes", "intervals include")
-        text = (
-            f"This cannot be determined: no difference was shown for {_named(open_)}, whose "
-            f"{includes} 0. {is_worse}{' ' if is_worse else ''}{legend}"
-        )
+        outcome, reasons = UNKNOWN, []
+        if len(including_0):
+            includes = _verb(including_0, "interval includes", "intervals include")
+            reasons.append(f"no difference was shown for {_named(including_0)}, whose {includes} 0")
+        if len(without_interval):
+            reasons.append(
+                "no difference could be estimated with an interval for "
+                f"{listed(map(short, without_interval['model']), 6)}"
+            )
+        text = f"This cannot be determined: {'; '.join(reasons)}. {worse_text}{legend}"
     return Sentence(OTHERS, text, outcome)
 
 
 def _named(rows: pd.DataFrame) -> str:
-    """Return models with their differences."""
-    known = side_of_zero(rows).notna()
-    seen = [
-        estimate(value, low, high, sign=True) if there else "no interval"
-        for value, low, high, there in zip(*(rows[end] for end in ENDS), known, strict=True)
+    """Return models with their differences, as a list in a sentence."""
+    has_interval = side_of_zero(rows).notna()
+    texts = [
+        f"{short(model)} ({estimate(*ends, sign=True) if known else 'no interval'})"
+        for model, known, *ends in zip(
+            rows["model"], has_interval, *(rows[end] for end in ENDS), strict=True
+        )
     ]
-    return listed([f"{short(m)} ({text})" for m, text in zip(rows["model"], seen, strict=True)], 6)
+    return listed(texts, 6)
 
 
 def _verb(names: Sequence[str] | pd.DataFrame, singular: str, plural: str) -> str:
@@ -392,9 +414,8 @@ def gains_of_trees(run: Results) -> pd.DataFrame:
 
     Columns: those of `differences_of`, and tree; above 0 where the trees are better.
     """
-    there = run.with_all_views
-    linear = [name for name in there if name in LINEAR_MODELS]
-    trees = [name for name in there if name in TREE_MODELS]
+    linear = [name for name in run.with_all_views if name in LINEAR_MODELS]
+    trees = [name for name in run.with_all_views if name in TREE_MODELS]
     gains = [differences_of(run, tree, linear).assign(tree=tree) for tree in trees]
     known = [gain for gain in gains if len(gain)]
     return pd.concat(known, ignore_index=True) if known else pd.DataFrame()
@@ -416,15 +437,17 @@ def named_trees(gains: pd.DataFrame, trees: Sequence[str]) -> str:
 
     Where trees are worse it is one that shows so, and otherwise that of the smallest estimate.
     """
-    worse, texts = _worse_trees(gains), []
+    worse = _worse_trees(gains)
+    texts = []
     for tree in trees:
         rows = gains[(gains["tree"] == tree) & side_of_zero(gains).notna()]
-        seen = "no interval"
+        difference = "no interval"
         if len(rows):
             least = rows.sort_values("high" if tree in worse else "estimate", kind="stable").iloc[0]
             value, low, high = least[[*ENDS]]
-            seen = f"{estimate(value, low, high, 3, sign=True)} against {short(least['model'])}"
-        texts.append(f"{short(tree)} ({seen})")
+            difference = estimate(value, low, high, 3, sign=True)
+            difference += f" against {short(least['model'])}"
+        texts.append(f"{short(tree)} ({difference})")
     return listed(texts, 4)
 
 
@@ -445,7 +468,8 @@ def trees_legend(gains: pd.DataFrame) -> str:
 def linear_sentence(gains: pd.DataFrame) -> Sentence:
     """Return whether a linear model is enough, by the gains of trees over linear models."""
     trees = list(dict.fromkeys(gains["tree"]))
-    better, worse, legend = better_trees(gains), _worse_trees(gains), trees_legend(gains)
+    better, worse = better_trees(gains), _worse_trees(gains)
+    legend = trees_legend(gains)
     if side_of_zero(gains).isna().all():
         outcome = UNKNOWN
         text = (
@@ -478,7 +502,7 @@ def linear_sentence(gains: pd.DataFrame) -> Sentence:
 
 def transport_sentence(new: Interval, old: Interval, metric: str) -> Sentence:
     """Return whether a model predicts worse in a new cohort than in its development."""
-    heading, greater = METRICS[metric].heading, METRICS[metric].greater_is_better
+    heading, greater_is_better = METRICS[metric].heading, METRICS[metric].greater_is_better
     figure = f"{heading} is {new} in the new cohort and was {old} in the development study"
     below, above = new.high < old.low, new.low > old.high
     if not (new.known and old.known):
@@ -487,9 +511,9 @@ def transport_sentence(new: Interval, old: Interval, metric: str) -> Sentence:
             "This cannot be determined: the figures of the development study are not known here. "
             f"{heading} is {new} in the new cohort."
         )
-    elif below if greater else above:
+    elif below if greater_is_better else above:
         outcome, text = SHOWN, f"Yes: {figure}; the intervals do not overlap."
-    elif above if greater else below:
+    elif above if greater_is_better else below:
         outcome, text = NOT_SHOWN, f"No, it does better: {figure}; the intervals do not overlap."
     else:
         outcome, text = UNKNOWN, f"That was not shown: {figure}; the intervals overlap."

@@ -300,7 +300,7 @@ def _answer(run: Results, main: str | None, outcomes: list[OutcomeSection]) -> l
     question = "Can the outcomes be predicted, on average?"
     if main is None:
         text = "No model finished for every outcome, so there is no mean. The reasons are below."
-        sentences = [Sentence(question, text, "unknown")]
+        sentences = [Sentence(question, text, UNKNOWN)]
     else:
         seen = prediction_of(run, main)
         mean = replace(seen, metric=f"mean {seen.metric} over {n} outcomes", of=short(main))
