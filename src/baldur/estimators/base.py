@@ -87,7 +87,10 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         """Return the outputs T (N, C) and what inner folds are stratified by; set the task."""
 
     def _weigh_classes(self, weight: Array, labels: NDArray[Any], what: str) -> Array:
-        """Return the sample weights (N,) times the weights of classes, where there are any."""
+        """Return the sample weights (N,) times the weights of classes, where there are any.
+
+        `what` names the product in error messages.
+        """
         return weight
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Self:
@@ -101,6 +104,7 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         signal_warnings = self._fit_posterior(problem, labels, groups)
         self.n_iter_ = len(self.history_)
         for text, category in [*self._convergence_warning(), *signal_warnings]:
+            # Level 3 is the line that calls `fit`.
             warnings.warn(f"{type(self).__name__} {text}", category, stacklevel=3)
         return self
 
@@ -121,7 +125,7 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         return mv, y, weight, groups
 
     def _prepare_training(self, mv: MultiView, weight: Array) -> list[PreparedView]:
-        """Fit the preparation and return the prepared views."""
+        """Fit the preparation and return the prepared views, in the order of `view_names_`."""
         self.preparation_ = preparation_for(self.preparation)
         uneven = weight if np.ptp(weight) > 0 else None
         prepared = self.preparation_.fit_transform(mv, sample_weight=uneven)
@@ -182,17 +186,20 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         self._set_relevance(predictor)
 
     def _set_coefficients(self, predictor: Any) -> None:
-        """Set weights and intercepts, per unit of the input and per standard deviation."""
+        """Set weights and intercepts, per unit of the input and per standard deviation.
+
+        They follow from the predictor's weights (C, D) of C outputs, D prepared columns per view.
+        """
         prep = self.preparation_
         coefs, stds, intercept = predictor.coefficients()
         center, spread = self._units
         scale = spread[:, None]
-        shift, self.coef_, self.coef_std_ = np.zeros(len(intercept)), {}, {}
-        self.coef_scaled_, self.coef_scaled_std_ = {}, {}
+        shift = np.zeros(len(intercept))
+        self.coef_, self.coef_std_, self.coef_scaled_, self.coef_scaled_std_ = {}, {}, {}, {}
         for name, coef, std in zip(self.view_names_, coefs, stds, strict=True):
             self.coef_[name] = prep.coef_in_input_units(name, coef) * scale
             self.coef_std_[name] = prep.coef_in_input_units(name, std) * scale
-            # Prepared columns have standard deviation 1.
+            # Prepared columns have standard deviation 1, except constant ones, which get weight 0.
             informative = ~prep.scaling_.constant_[name]
             self.coef_scaled_[name] = prep.expand(name, coef * scale * informative)
             self.coef_scaled_std_[name] = prep.expand(name, std * scale * informative)
@@ -201,17 +208,20 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         self.intercept_ = (intercept + shift) * spread + center
 
     def _set_relevance(self, predictor: Any) -> None:
-        """Set what each view contributes to outputs and factors."""
+        """Set the share of each view in the variance of the outputs and of each factor.
+
+        Shapes: predictor.output_signal (M, C) and signal (M, K) of M views, C outputs, K factors.
+        """
         names = self.view_names_
         strength = predictor.output_signal.sum(axis=1)
         total = strength.sum()
-        share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
-        self.view_relevance_ = {name: float(s) for name, s in zip(names, share, strict=True)}
+        view_share = strength / total if total > 0 else np.full(len(names), 1.0 / len(names))
+        self.view_relevance_ = {name: float(s) for name, s in zip(names, view_share, strict=True)}
         by_factor = predictor.signal.T  # (K, M)
         sums = by_factor.sum(axis=1, keepdims=True)
-        parts = np.divide(by_factor, sums, out=np.zeros_like(by_factor), where=sums > 0)
-        factors = [f"factor{k}" for k in range(len(parts))]
-        self.factor_relevance_ = pd.DataFrame(parts, index=factors, columns=names)
+        shares = np.divide(by_factor, sums, out=np.zeros_like(by_factor), where=sums > 0)
+        factors = [f"factor{k}" for k in range(len(shares))]
+        self.factor_relevance_ = pd.DataFrame(shares, index=factors, columns=names)
         self.loadings_ = predictor.V
         self.n_factors_ = int(predictor.V.shape[1])
 
@@ -227,7 +237,10 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         return [(f"did not converge. Raise {' or '.join(settings)}.", NotConvergedWarning)]
 
     def _submodel(self, n_features: Any, budget: Any) -> Self:
-        """Return a submodel of a default fit as a fitted estimator."""
+        """Return the largest submodel within a number of features or a budget, as an estimator.
+
+        It is a copy of this estimator with the attributes that the selected features decide.
+        """
         check_is_fitted(self)
         call = f"submodel({n_features if budget is None else f'budget={budget}'})"
         fit: FitResult | None = getattr(self, "_default_fit", None)
@@ -243,22 +256,23 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         )
         model: Any = copy.copy(self)
         model.n_features = limit
+        # `_set_predictor` marks in the preparation which columns are needed.
         model.preparation_ = copy.copy(model.preparation_)
         model.preparation_.scaling_ = copy.copy(model.preparation_.scaling_)
         model._set_predictor(submodel.predictor, submodel.masks)
-        if record is not None:
+        if record is not None:  # the path has no row of this submodel yet
             names = prepared_names(self.feature_names_, self.preparation_)
             path = pd.concat([path, path_frame([record], names)], ignore_index=True)
-        selected = [row == submodel.row for row in range(len(path))]
-        model.sparsity_path_ = path.assign(selected=selected)
+        is_selected = [row == submodel.row for row in range(len(path))]
+        model.sparsity_path_ = path.assign(selected=is_selected)
         sets = self.credible_sets_
         in_submodel = {
             (view, str(name))
             for view, mask in model.selected_features_.items()
             for name in np.asarray(self.feature_names_[view])[mask]
         }
-        listed = [pair in in_submodel for pair in zip(sets["view"], sets["feature"], strict=True)]
-        model.credible_sets_ = sets[listed].reset_index(drop=True)
+        kept = [pair in in_submodel for pair in zip(sets["view"], sets["feature"], strict=True)]
+        model.credible_sets_ = sets[kept].reset_index(drop=True)
         return model
 
     # -- using -----------------------------------------------------------------------------

@@ -73,12 +73,13 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         return labels
 
     def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, NDArray[Any]]:
+        """Return 0/1 outputs (n, C), one for two classes, and the labels; set task and classes."""
         if y.ndim == 2:
-            flat = np.flatnonzero((y == y[0]).all(axis=0))
-            if flat.size:
+            constant = np.flatnonzero((y == y[0]).all(axis=0))
+            if constant.size:
                 raise InputError(
-                    f"y: every label needs both values, but column {flat[0]} is constant. Leave it "
-                    "out."
+                    f"y: every label needs both values, but column {constant[0]} is constant. "
+                    "Leave it out."
                 )
             self._task, self.classes_ = "multilabel", np.arange(y.shape[1])
             self.class_count_ = np.asarray(y).astype(bool).sum(axis=0)
@@ -96,6 +97,7 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
         return np.eye(len(classes))[codes], y
 
     def _weigh_classes(self, weight: Array, labels: NDArray[Any], what: str) -> Array:
+        """Return the sample weights (n,) times the weight of each sample's class."""
         classes = self.classes_
         if self.class_weight is None:
             return weight
@@ -121,8 +123,8 @@ class ClassifierBase(ClassifierMixin, BaldurBase):
                 f"{some(classes[wrong].tolist())} has {by_class[wrong][0]}. Leave the "
                 "samples of a class out of fit if it is not to count."
             )
-        by_class = by_class[np.searchsorted(classes, labels)]
-        return positive_weights(weight * by_class, len(weight), what)
+        class_weight = by_class[np.searchsorted(classes, labels)]  # (n,)
+        return positive_weights(weight * class_weight, len(weight), what)
 
     def _output_probability(self, views: list[PreparedView]) -> Array:
         """Return P(output = 1) of samples, (n, C)."""

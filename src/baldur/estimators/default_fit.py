@@ -122,20 +122,23 @@ def prepared_names(feature_names: Mapping[str, Any], preparation: Preparation) -
 def _named_columns(
     feature_names: Mapping[str, Any], preparation: Preparation
 ) -> tuple[Columns, set[str]]:
-    """Return the columns that each name stands for, and names of which a column was removed."""
+    """Return the prepared columns that each name stands for, and the names of removed columns.
+
+    A column has its own name and that of the category it is a level of, each also after "view:".
+    """
     levels, columns = preparation.level_columns, preparation.columns_
-    known: Columns = {}
+    columns_of: Columns = {}
     removed: set[str] = set()
     for view, names in feature_names.items():
-        place = {int(column): d for d, column in enumerate(columns[view])}
+        prepared = {int(column): d for d, column in enumerate(columns[view])}
         for column, name in enumerate(map(str, names)):
-            called = {name, levels.get(view, {}).get(name, name)}
-            for text in [*called, *(f"{view}:{alias}" for alias in called)]:
-                if column in place:
-                    known.setdefault(text, set()).add((view, place[column]))
+            aliases = {name, levels.get(view, {}).get(name, name)}
+            for alias in [*aliases, *(f"{view}:{alias}" for alias in aliases)]:
+                if column in prepared:
+                    columns_of.setdefault(alias, set()).add((view, prepared[column]))
                 else:
-                    removed.add(text)
-    return known, removed
+                    removed.add(alias)
+    return columns_of, removed
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -159,9 +162,10 @@ def entry_costs(
     of_column = {view: np.zeros(len(preparation.columns_[view])) for view in views}
     for name, price in cost.items():
         if name in views and name in columns:
+            feature = f"{min(columns[name])[0]}:{name}"
             raise InputError(
                 f"cost: {name!r} is the name of a view and of a feature. Write the feature as "
-                f"{f'{min(columns[name])[0]}:{name}'!r}, or rename the view."
+                f"{feature!r}, or rename the view."
             )
         if name in views:
             of_view[views.index(name)] = float(price)
@@ -191,7 +195,10 @@ def features_per_view(n_features: Mapping[str, int], views: list[str]) -> IntArr
 def required_columns(
     always: Sequence[str] | None, feature_names: Mapping[str, Any], preparation: Preparation
 ) -> Index | None:
-    """Return the prepared columns of each view that every submodel has; None without any."""
+    """Return the prepared columns of each view that every submodel has; None without any.
+
+    With one level of a category all its levels are required.
+    """
     if not always:
         return None
     columns, removed = _named_columns(feature_names, preparation)
@@ -222,7 +229,7 @@ EVERY = 2.0
 
 @contextmanager
 def progress(verbose: int, title: str) -> Iterator[Watcher]:
-    """Give a function that prints what a fit is doing, and how long it will take.
+    """Give a function that prints what a fit is doing and how long it will take, if `verbose`.
 
     Lines are plain text, so that they appear alike on a terminal, in a notebook and in the log of a
     cluster job.
@@ -305,19 +312,22 @@ FACTOR_COLUMNS = ("n_factors", "loss", "loss_difference", "standard_error", "sel
 
 
 def path_frame(records: list[dict[str, Any]], names: Mapping[str, Any]) -> pd.DataFrame:
-    """Return records of submodels as a table; `names` are those of each view's prepared columns."""
+    """Return records of submodels as a table; `names` are those of each view's prepared columns.
+
+    A record holds pairs of a view and a column, whose names the table shows as text.
+    """
     table, views = pd.DataFrame(records), list(names)
 
     def entering(pairs: Entering) -> str:
-        """Return the names of the views, or of the features, that enter with a submodel."""
+        """Return the names of the views (pairs without a column) or features that enter."""
         if pairs is None:
             return "(all others)"
         return ", ".join(
             views[m] if d is None else f"{views[m]}:{names[views[m]][d]}" for m, d in pairs
         )
 
-    for what in {"enters", "orders"} & set(table):
-        table[what] = [entering(record[what]) for record in records]
+    for column in {"enters", "orders"} & set(table):
+        table[column] = [entering(record[column]) for record in records]
     return table
 
 
@@ -351,14 +361,14 @@ def find_submodel(
 ) -> tuple[Submodel, Any, dict[str, Any] | None]:
     """Return the largest submodel with so many features, in all or per view, or in a budget.
 
-    With it come the argument `n_features` that fits the same, and for a number of features per view
-    its record, which takes the place `row` of the table of the submodel path.
+    Also return the `n_features` with which a fit selects it and, for numbers of features per view,
+    a record to append to the table of the submodel path as row `row`; None where it has that row.
     """
     if budget is not None:
         if n_features is not None:
             raise InputError("submodel: give either a number of features or a budget.")
-        affordable = _within_budget(fit, budget)
-        return affordable, affordable.n_features, None
+        submodel = _within_budget(fit, budget)
+        return submodel, submodel.n_features, None
     if are_numbers_of_features(n_features):
         limits = {str(view): int(number) for view, number in n_features.items()}
         most = features_per_view(limits, views)
@@ -391,12 +401,12 @@ def _within_budget(fit: FitResult, budget: Any) -> Submodel:
             f"submodel(budget={budget}): this model was fitted without costs. Fit again with "
             'cost={...}, such as cost={"mri": 800, "blood": 20}.'
         )
-    within = float(budget) * (1.0 + 1e-12)
-    return [submodel for submodel in fit.submodels if submodel.cost <= within][-1]
+    limit = float(budget) * (1.0 + 1e-12)  # sums of costs are rounded
+    return [submodel for submodel in fit.submodels if submodel.cost <= limit][-1]
 
 
 def _check_stored(fit: FitResult, views: list[str], limits: dict[str, int], most: IntArray) -> None:
-    """Refuse numbers of features per view that the stored path does not have."""
+    """Refuse numbers of features per view (`most`, in the order of `views`) beyond the path's."""
     if fit.stored_path is None:
         raise InputError(
             f"submodel({limits}): numbers of features per view are available in the session in "
@@ -405,9 +415,9 @@ def _check_stored(fit: FitResult, views: list[str], limits: dict[str, int], most
         )
     missing = fit.stored_path.missing(most)
     if len(missing):
-        has = fit.stored_path.available()
-        seen = ", ".join(f"{has[m]} of {views[m]!r}" for m in missing)
+        available = fit.stored_path.available()
+        counts = ", ".join(f"{available[m]} of {views[m]!r}" for m in missing)
         raise InputError(
-            f"submodel({limits}): the submodel path of this fit begins with {seen}, fewer than "
+            f"submodel({limits}): the submodel path of this fit begins with {counts}, fewer than "
             f"were asked for. Ask for at most so many, or fit again with n_features={limits}."
         )

@@ -76,6 +76,7 @@ class RegressorBase(RegressorMixin, BaldurBase):
         return Y
 
     def _encode_targets(self, y: NDArray[Any], weight: Array) -> tuple[Array, NDArray[Any]]:
+        """Return standardised outcomes (n, C), twice: as outputs and to stratify folds by."""
         self._one_output = y.ndim == 1
         Y = y[:, None] if self._one_output else y
         self._center, spread = _centre_and_spread(Y, weight)
@@ -292,11 +293,11 @@ def _centre_and_spread(Y: Array, weight: Array) -> tuple[Array, Array]:
         centre = middle + np.average(Y - middle, axis=0, weights=weight)
         spread = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=weight))
     usable = (spread >= SMALLEST_SPREAD) & (spread <= LARGEST_SPREAD)
-    odd = np.flatnonzero(~usable & ~flat)
-    if odd.size:
+    extreme = np.flatnonzero(~usable & ~flat)
+    if extreme.size:
         raise InputError(
             f"y: the standard deviation of an outcome must be between {SMALLEST_SPREAD:g} and "
-            f"{LARGEST_SPREAD:g}, but column {odd[0]} lies between {low[odd[0]]:.3g} and "
-            f"{high[odd[0]]:.3g}. Give it in another unit."
+            f"{LARGEST_SPREAD:g}, but column {extreme[0]} lies between {low[extreme[0]]:.3g} and "
+            f"{high[extreme[0]]:.3g}. Give it in another unit."
         )
     return np.where(flat, middle, centre), np.where(flat, 0.0, spread)

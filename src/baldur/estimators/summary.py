@@ -36,9 +36,9 @@ def few_features_table(model: Any) -> pd.DataFrame:
     if path is None or metric is None:
         return pd.DataFrame()
     figures = [f"{name}{end}" for name in (metric, "loss") for end in ("", "_lower", "_upper")]
-    whole = path[path["step"] == "views"].iloc[-1]
+    whole = path[path["step"] == "views"].iloc[-1]  # all features of all views
     rows: list[dict[str, Any]] = []
-    names: list[str] = []
+    names: list[str] = []  # what enters since the last row
     for _, step in path[path["step"] == "features"].iterrows():
         names += split_names(step["enters"], model.view_names_)
         if step["n_features"] in FEW and step["n_features"] < whole["n_features"]:
@@ -49,7 +49,7 @@ def few_features_table(model: Any) -> pd.DataFrame:
 
 
 def few_features_text(model: Any) -> str:
-    """Return the table of few features as it is printed, empty where there is none."""
+    """Return the table of few features as the summary prints it, empty where there is none."""
     table = few_features_table(model)
     if not len(table):
         return ""
@@ -73,7 +73,7 @@ def few_features_text(model: Any) -> str:
 
 
 def cost_text(model: Any) -> str:
-    """Return the table of costs as it is printed, empty where there are no costs."""
+    """Return the table of costs as the summary prints it, empty where there are no costs."""
     table = getattr(model, "cost_path_", pd.DataFrame())
     if not len(table):
         return ""
@@ -125,6 +125,7 @@ def _shortened(names: list[str]) -> str:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> str:
+    """Return rows of cells as lines of text, each column as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -184,12 +185,18 @@ class Summary(pd.DataFrame):
 
 
 def uncertain_weights(summary: pd.DataFrame) -> list[str]:
-    """Return features with a high inclusion probability whose intervals all include 0."""
+    """Return features with a high inclusion probability whose intervals all include 0.
+
+    Such figures look contradictory, so the summary explains them where there are any.
+    """
     if "inclusion_probability" not in summary or not len(summary):
         return []
-    wide = (summary["lower"] <= 0) & (summary["upper"] >= 0)
-    table = summary.assign(wide=wide, probable=summary["inclusion_probability"] >= PROBABLE)
-    both = table.groupby(["view", "feature"], sort=False)[["wide", "probable"]].all().all(axis=1)
+    table = summary.assign(
+        includes_zero=(summary["lower"] <= 0) & (summary["upper"] >= 0),
+        probable=summary["inclusion_probability"] >= PROBABLE,
+    )
+    outputs = table.groupby(["view", "feature"], sort=False)[["includes_zero", "probable"]]
+    both = outputs.all().all(axis=1)
     return [str(feature) for _, feature in both.index[both.to_numpy(dtype=bool)]]
 
 
@@ -209,9 +216,12 @@ def views_used(mv: MultiView, selected: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def named_outputs(model: Any, table: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
-    """Return a summary or explanation of a fitted model, with its outputs named by `classes`."""
-    known = getattr(model, "classes_", range(len(classes)))
-    names = {str(output): str(label) for output, label in zip(known, classes, strict=False)}
+    """Return a summary or explanation of a fitted model, with its outputs named by `classes`.
+
+    They are the labels of a model that was fitted on codes, in the order of the codes.
+    """
+    codes = getattr(model, "classes_", range(len(classes)))
+    names = {str(output): str(label) for output, label in zip(codes, classes, strict=False)}
     out = table.copy()
     out["output"] = [names.get(str(output), output) for output in table["output"]]
     return out
@@ -222,17 +232,17 @@ def summarise(model: Any, *, everything: bool = False) -> Summary:
     outputs = output_names(model)
     sets = getattr(model, "credible_sets_", None)
     set_texts = {} if sets is None else _credible_set_texts(sets)
-    parts = []
+    frames = []
     for name in model.view_names_:
         selected = model.selected_features_[name]
-        at = np.arange(len(selected)) if everything else np.flatnonzero(selected)
-        if not len(at):
+        index = np.arange(len(selected)) if everything else np.flatnonzero(selected)
+        if not len(index):
             continue
-        features = np.asarray(model.feature_names_[name])[at].astype(str)
+        features = np.asarray(model.feature_names_[name])[index].astype(str)
         for c, output in enumerate(outputs):
-            weight, std = model.coef_[name][c, at], model.coef_scaled_std_[name][c, at]
-            scaled = model.coef_scaled_[name][c, at]
-            part: dict[str, Any] = {
+            weight, std = model.coef_[name][c, index], model.coef_scaled_std_[name][c, index]
+            scaled = model.coef_scaled_[name][c, index]
+            columns: dict[str, Any] = {
                 "view": name,
                 "feature": features,
                 "output": output,
@@ -240,20 +250,20 @@ def summarise(model: Any, *, everything: bool = False) -> Summary:
                 "weight_scaled": scaled,
                 "lower": scaled - INTERVAL * std,
                 "upper": scaled + INTERVAL * std,
-                "selected": selected[at],
+                "selected": selected[index],
             }
             if _learns_inclusion(model):
-                part["inclusion_probability"] = model.inclusion_probability_[name][at]
+                columns["inclusion_probability"] = model.inclusion_probability_[name][index]
             if sets is not None:
-                part["credible_set"] = [set_texts.get((name, f), "") for f in features]
-            frame = pd.DataFrame(part)
+                columns["credible_set"] = [set_texts.get((name, f), "") for f in features]
+            frame = pd.DataFrame(columns)
             info = model.feature_info_.get(name)
             if info is not None:
-                extra = info.iloc[at].reset_index(drop=True)
+                extra = info.iloc[index].reset_index(drop=True)
                 frame = pd.concat([frame, extra.loc[:, ~extra.columns.isin(frame.columns)]], axis=1)
-            parts.append(frame)
-    columns = ["view", "feature", "output", "weight", "weight_scaled", "lower", "upper", "selected"]
-    table = Summary(pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns))
+            frames.append(frame)
+    names = ["view", "feature", "output", "weight", "weight_scaled", "lower", "upper", "selected"]
+    table = Summary(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=names))
     order = np.argsort(-np.abs(table["weight_scaled"].to_numpy(dtype=float)), kind="stable")
     table = table.iloc[order].reset_index(drop=True)
     table.heading = heading(model)
@@ -288,7 +298,8 @@ def heading(model: Any) -> str:
 def path_sentence(model: Any) -> str:
     """Return a sentence on how the selection was made, from all features to the fewest."""
     path = model.sparsity_path_
-    base, whole = path[path["step"] == "nothing"].iloc[0], path[path["step"] == "views"].iloc[-1]
+    base = path[path["step"] == "nothing"].iloc[0]
+    whole = path[path["step"] == "views"].iloc[-1]  # all features of all views
     chosen = path[path["selected"]].iloc[0]
     losses = (
         f"Loss on held-out rows: {base['loss']:.3f} at the base rate, {whole['loss']:.3f} with all "
@@ -304,15 +315,18 @@ def path_sentence(model: Any) -> str:
         )
     if chosen["n_features"] == whole["n_features"]:
         return f"{losses}; no smaller set was shown to have as low a loss, so all are selected."
+    # The selected views with all their features.
     of_views = path[(path["step"] == "views") & (path["n_views"] == chosen["n_views"])].iloc[0]
-    first = f"{of_views['loss']:.3f} with {_count(chosen['n_views'], 'view')} alone, "
-    first = first if chosen["n_views"] < whole["n_views"] else ""
+    views_alone = f"{of_views['loss']:.3f} with {_count(chosen['n_views'], 'view')} alone, "
+    if chosen["n_views"] >= whole["n_views"]:
+        views_alone = ""
     if chosen["n_features"] == of_views["n_features"]:
         size = _count(chosen["n_features"], "feature")
-        return f"{losses}, {first}of which all features are selected ({size})."
+        return f"{losses}, {views_alone}of which all features are selected ({size})."
     return (
-        f"{losses}, {first}{chosen['loss']:.3f} with the {_count(chosen['n_features'], 'feature')} "
-        "selected, the fewest that predict about as well as the best."
+        f"{losses}, {views_alone}{chosen['loss']:.3f} with the "
+        f"{_count(chosen['n_features'], 'feature')} selected, the fewest that predict about as "
+        "well as the best."
     )
 
 
@@ -399,7 +413,7 @@ def contributions(
     model: Any,
     views: Sequence[PreparedView],
     samples: Sequence[Any],
-    total: Array | None,
+    log_odds: Array | None,
     most: int,
 ) -> pd.DataFrame:
     """Return what each view and feature adds to each prediction, one row per term.
@@ -412,9 +426,10 @@ def contributions(
 
     A missing view contributes 0, the average, and its uncertainty is part of u.
 
-    `total` are the log odds of the predictions, or None where there are none.
+    At most `most` features of a view have a row of their own. `log_odds` are those of the
+    predictions, or None in regression.
 
-    Shapes: total (n, C).
+    Shapes: log_odds (n, C) of n samples and C outputs.
     """
     n, outputs = len(samples), output_names(model)
     labels = np.asarray(samples, dtype=object)
@@ -423,11 +438,11 @@ def contributions(
     parts: list[pd.DataFrame] = []
 
     def add(c: int, view: str, features: Any, values: Array, spread: Any = np.nan) -> None:
-        """Add the terms (n, L) of one output."""
+        """Add the terms (n, L) of one output c: one for each sample and each of L features."""
         row = np.repeat(np.arange(n), len(features))
         columns = {
             "row": row,
-            "place": c,
+            "output_index": c,
             "sample": labels[row],
             "output": outputs[c],
             "view": view,
@@ -448,23 +463,23 @@ def contributions(
         strength = np.abs(w[:, used]).max(axis=0)
         listed = np.sort(used[np.argsort(-strength, kind="stable")[:most]])
         X = view.columns(listed)
-        rest = w.copy()
-        rest[:, listed] = 0.0
-        others = view.apply(rest.T) if len(listed) < len(used) else None
+        w_others = w.copy()
+        w_others[:, listed] = 0.0
+        others = view.apply(w_others.T) if len(listed) < len(used) else None
         for c in range(len(outputs)):
-            each = X * w[c, listed]
-            eta[:, c] += each.sum(axis=1)
+            terms = X * w[c, listed]
+            eta[:, c] += terms.sum(axis=1)
             spread = INTERVAL * np.abs(X) * std[c, listed]
-            add(c, name, names[listed].astype(str), each, spread)
+            add(c, name, names[listed].astype(str), terms, spread)
             if others is not None:
                 eta[:, c] += others[:, c]
                 add(c, name, [OTHERS], others[:, [c]])
     for c in range(len(outputs)):
         add(c, "", [AVERAGE], np.full((n, 1), intercept[c]))
-        if total is not None:
-            add(c, "", [UNCERTAINTY], total[:, [c]] - eta[:, [c]])
+        if log_odds is not None:
+            add(c, "", [UNCERTAINTY], log_odds[:, [c]] - eta[:, [c]])
     table = pd.concat(parts, ignore_index=True)
-    row, place = table.pop("row").to_numpy(), table.pop("place").to_numpy()
-    table["linear_predictor"] = eta[row, place]
-    order = np.lexsort((-np.abs(table["contribution"].to_numpy()), place, row))
+    row, output = table.pop("row").to_numpy(), table.pop("output_index").to_numpy()
+    table["linear_predictor"] = eta[row, output]
+    order = np.lexsort((-np.abs(table["contribution"].to_numpy()), output, row))
     return table.iloc[order].reset_index(drop=True)
