@@ -168,45 +168,47 @@ def align(
     _check_parts(listed)
     if how not in ("intersection", "union"):
         raise InputError(f"how must be 'intersection' or 'union', but got {how!r}.")
-    key = _id_key(match)
+    key = _key_function(match)
+    # Ids are compared by their keys.
     keyed = [(part, _keys(part.sample_ids, key, part.view_names)) for part in listed]
     written = pd.concat([pd.Series(part.sample_ids, keys, dtype=object) for part, keys in keyed])
+    # One entry per person: the id as first written, indexed by its key.
     people = written[~written.index.duplicated()]
-    where: dict[str, Any] = {}
+    has_view: dict[str, Any] = {}
     for part, keys in keyed:
         for name in part.view_names:
             declared = part.view(name).take_rows(keys.get_indexer(people.index)).declared_present
-            where[name] = True if declared is None else declared
-    table = pd.DataFrame(where, index=pd.Index(people.map(str)))
-    kept = (table.any(axis=1) if how == "union" else table.all(axis=1)).to_numpy()
+            has_view[name] = True if declared is None else declared
+    where = pd.DataFrame(has_view, index=pd.Index(people.map(str)))
+    kept = (where.any(axis=1) if how == "union" else where.all(axis=1)).to_numpy()
     values: np.ndarray | None = None
     if labels is not None:
-        values, table["labels"] = _labels(labels, key, people.index)
-        kept = kept & table["labels"].to_numpy()
-    names = list(table.columns)
-    combinations = table.value_counts(subset=names).rename("people").reset_index()
+        values, where["labels"] = _labels(labels, key, people.index)
+        kept = kept & where["labels"].to_numpy()
+    names = list(where.columns)
+    combinations = where.value_counts(subset=names).rename("people").reset_index()
     combinations = combinations.sort_values(
         ["people", *names], ascending=False, kind="stable", ignore_index=True
     )
     written_ids = {"/".join(part.view_names): part.sample_ids.astype(str) for part in listed}
     alike = near_misses(written_ids if match == "exact" else {})
-    report = AlignReport(table, combinations, alike, how, int(kept.sum()))
+    report = AlignReport(where, combinations, alike, how, int(kept.sum()))
     if not kept.any():
         raise InputError(
             "No person is left: "
             + ("no person has every view" if how == "intersection" else "no person has a label")
             + f".\n{report}"
         )
-    chosen = people.index[kept]
+    kept_keys = people.index[kept]
     ids = people[kept].tolist()
     if not all(isinstance(sample, (int, np.integer)) for sample in ids):
         ids = [str(sample) for sample in ids]
     views = [
-        part.view(name).take_rows(keys.get_indexer(chosen))
+        part.view(name).take_rows(keys.get_indexer(kept_keys))
         for part, keys in keyed
         for name in part.view_names
     ]
-    data = MultiView.from_views(views, np.asarray(ids), _join_samples(keyed, chosen))
+    data = MultiView.from_views(views, np.asarray(ids), _join_samples(keyed, kept_keys))
     if values is None or labels is None:
         return Aligned(data, None, report)
     return Aligned(data, pd.Series(values[kept], index=data.sample_ids, name=labels.name), report)
@@ -227,7 +229,8 @@ def _check_parts(parts: list[Any]) -> None:
         )
 
 
-def _id_key(match: Any) -> Callable[[Any], str]:
+def _key_function(match: Any) -> Callable[[Any], str]:
+    """Return the function that gives the key by which an id is compared."""
     if match == "exact":
         return str
     if match == "simplified":
@@ -237,38 +240,50 @@ def _id_key(match: Any) -> Callable[[Any], str]:
     raise InputError(f"match must be 'exact', 'simplified' or a function, but got {match!r}.")
 
 
-def _keys(ids: Any, key: Callable[[Any], str], where: Any) -> pd.Index:
-    """Return the ids as they are compared, or refuse two ids that are the same then."""
+def _keys(ids: Any, key: Callable[[Any], str], origin: Any) -> pd.Index:
+    """Return the keys by which ids are compared, or refuse two ids with the same key.
+
+    `origin` names in messages where the ids come from.
+    """
     keys = pd.Index([key(sample_id) for sample_id in np.asarray(ids).tolist()], dtype=object)
     if keys.has_duplicates:
         at = np.flatnonzero(keys == keys[keys.duplicated()][0])[:2]
         pair = [str(np.asarray(ids)[i]) for i in at]
         raise InputError(
-            f"{where}: {some(pair)} are the same person by the rule of match=. Rename one of them, "
-            "or use match='exact'."
+            f"{origin}: {some(pair)} are the same person by the rule of match=. Rename one of "
+            "them, or use match='exact'."
         )
     return keys
 
 
 def _labels(
-    labels: Any, key: Callable[[Any], str], index: pd.Index
+    labels: Any, key: Callable[[Any], str], people_keys: pd.Index
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the label of each person of `index`, and whether there is one."""
+    """Return the label of each person, and whether there is one (the label has no meaning if not).
+
+    Shapes: returns (n_people,), (n_people,).
+    """
     if not isinstance(labels, pd.Series):
         raise InputError(
             f"labels must be a pandas Series indexed by sample id, but got {type(labels).__name__}."
         )
     keys = _keys(labels.index, key, "labels")
-    at = keys.get_indexer(index)
+    at = keys.get_indexer(people_keys)  # -1: no label
     values = labels.to_numpy()
-    values = values[np.maximum(at, 0)] if len(values) else np.zeros(len(index))
+    values = values[np.maximum(at, 0)] if len(values) else np.zeros(len(people_keys))
     return values, (at >= 0) & ~pd.isna(pd.Series(values)).to_numpy()
 
 
-def _join_samples(keyed: list[tuple[MultiView, pd.Index]], chosen: pd.Index) -> pd.DataFrame | None:
-    """Return the tables about the samples side by side; missing for people outside of a part."""
+def _join_samples(
+    keyed: list[tuple[MultiView, pd.Index]], kept_keys: pd.Index
+) -> pd.DataFrame | None:
+    """Return the parts' tables about samples side by side, with a row for each person kept.
+
+    Cells of people whom a part does not have are missing. `keyed` has each part with the keys of
+    its ids.
+    """
     tables = [
-        part.samples.set_axis(keys, axis=0).reindex(chosen).reset_index(drop=True)
+        part.samples.set_axis(keys, axis=0).reindex(kept_keys).reset_index(drop=True)
         for part, keys in keyed
         if part.samples is not None
     ]
@@ -309,6 +324,7 @@ def near_misses(ids: Mapping[str, np.ndarray]) -> pd.DataFrame:
     Pairs of ids that both occur in every view they could be matched in are left out: they are
     different people.
     """
+    # Simplified id to id as written to the views that have it.
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for view, listed in ids.items():
         for sample_id in listed:

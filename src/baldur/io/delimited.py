@@ -71,16 +71,22 @@ def read_delimited(
             matrix, texts = table.numbers()
             frame = pd.DataFrame(matrix)
             if texts:
-                listed = sorted(texts)
-                numbers = frame.drop(columns=listed)
-                frame = pd.concat([numbers, table.texts(listed)], axis=1).sort_index(axis=1)
+                text_columns = sorted(texts)
+                numbers = frame.drop(columns=text_columns)
+                # Columns are numbered so far: sorting brings them back in their order.
+                both = pd.concat([numbers, table.texts(text_columns)], axis=1)
+                frame = both.sort_index(axis=1)
         frame.columns = pd.Index(table.header)
         return unescape_frame(frame) if table.apostrophes else frame
 
 
 @dataclass
 class _TextTable:
-    """A text table and how it is written; the last three are known once it was read."""
+    """A text table and how it is written.
+
+    Known once it was read: `header`, `ids` (position of the column of ids) and `apostrophes`
+    (whether the file holds any, so that cells may be escaped).
+    """
 
     path: Path
     limits: ReadLimits
@@ -102,21 +108,23 @@ class _TextTable:
         """Yield the fields of some lines below the header at a time."""
         # Before a byte is read: the size of a plain file is known.
         self.limits.check_size(self.path.stat().st_size, _ADVICE)
-        plain = self.encoding.lower().replace("-", "").replace("_", "")
+        plain_name = self.encoding.lower().replace("-", "").replace("_", "")
         try:
-            between = self.separator.encode(self.encoding)
+            separator = self.separator.encode(self.encoding)
             # Python also calls compression and the like encodings; these are refused here.
             b"".decode(self.encoding)
-            if plain.startswith(_NO_ENCODINGS):
+            if plain_name.startswith(_NO_ENCODINGS):
                 raise LookupError(f"{self.encoding} is not a text encoding")
         except (LookupError, UnicodeError) as error:
             raise self._wrong_encoding(error) from error
-        wide = {"utf16": 2, "utf32": 4}.get(plain[:5], 0)
-        # Without the mark that each call of encode puts in front.
-        raw = BoundedText(self.path, self.limits, between[-wide:], zeros=wide > 0)
-        name = "utf-8-sig" if plain == "utf8" else self.encoding
+        width = {"utf16": 2, "utf32": 4}.get(plain_name[:5])
+        if width is not None:
+            # Without the mark that each call of encode puts in front.
+            separator = separator[-width:]
+        raw = BoundedText(self.path, self.limits, separator, allow_zeros=width is not None)
+        encoding = "utf-8-sig" if plain_name == "utf8" else self.encoding
         buffered = io.BufferedReader(raw, _BUFFER)
-        with io.TextIOWrapper(buffered, encoding=name, newline="") as text:
+        with io.TextIOWrapper(buffered, encoding=encoding, newline="") as text:
             try:
                 lines = self._lines(text)
                 self.header = next(lines)
@@ -170,6 +178,7 @@ class _TextTable:
             )
 
     def _check_separator(self, header: list[str]) -> None:
+        """Refuse a header of one column that looks as if another separator divides it."""
         for other in ";\t,|" if len(header) == 1 else "":
             if other != self.separator and other in header[0]:
                 raise InputError(
@@ -192,14 +201,17 @@ class _TextTable:
         return np.concatenate(parts), texts
 
     def _as_numbers(self, rows: list[list[str]], texts: set[int]) -> np.ndarray:
-        """Return some rows as numbers, and add columns with other cells than numbers to `texts`."""
+        """Return some rows as numbers, and add columns with other cells than numbers to `texts`.
+
+        Columns in `texts` are NaN. Shapes: returns (n_rows, n_columns).
+        """
         width = len(rows[0])
         for row in rows if texts else ():
             for column in texts:
                 row[column] = "nan"
         cells = [cell for row in rows for cell in row]
         if self.decimal != ".":
-            # A point cannot stand for anything then.
+            # A point cannot stand for anything then; "x" makes the cell no number.
             cells = [
                 "nan"
                 if cell in self.missing_texts
@@ -207,9 +219,10 @@ class _TextTable:
                 for cell in cells
             ]
         joined = "".join(cells)
+        # All cells at once where each is a number or missing; otherwise one by one.
         try:
             if "_" in joined or not joined.isascii():
-                raise ValueError
+                raise ValueError  # `_number` says why
             numbers = [np.nan if cell in self.missing_texts else float(cell) for cell in cells]
         except ValueError:
             numbers = []
@@ -229,16 +242,16 @@ class _TextTable:
         All columns, where none are named, and then with the markers of missing cells as written.
         """
         # A text that occurs again is held once.
-        known: dict[str, str | None] = {}
+        stored: dict[str, str | None] = {}
         if columns is not None:
-            known.update(dict.fromkeys(self.missing_texts))
+            stored.update(dict.fromkeys(self.missing_texts))
         parts: list[np.ndarray] = []
         n_rows = 0
         for batch in self.batches():
             wanted = range(len(self.header)) if columns is None else columns
             n_rows += len(batch)
             cells = [
-                row[at] if at == self.ids else known.setdefault(row[at], row[at])
+                row[at] if at == self.ids else stored.setdefault(row[at], row[at])
                 for row in batch
                 for at in wanted
             ]
@@ -248,6 +261,7 @@ class _TextTable:
 
 
 def _number(text: str) -> float | None:
+    """Return a cell as a number, None where it is none."""
     # Python reads 1_000 and digits of other scripts as numbers; tables do not mean them.
     if "_" in text or not text.isascii():
         return None
@@ -258,13 +272,16 @@ def _number(text: str) -> float | None:
 
 
 class BoundedText(io.RawIOBase):
-    """The bytes of a file, counted as they are read; refused when a table of them is too large."""
+    """The bytes of a file, counted as they are read; refused when a table of them is too large.
 
-    def __init__(self, path: Path, limits: ReadLimits, separator: bytes, zeros: bool) -> None:
+    Zero bytes, a sign of a binary file, are refused unless the encoding has them (`allow_zeros`).
+    """
+
+    def __init__(self, path: Path, limits: ReadLimits, separator: bytes, allow_zeros: bool) -> None:
         self.path = path
         self.limits = limits
         self.separator = separator
-        self.zeros = zeros
+        self.allow_zeros = allow_zeros
         self.apostrophes = False
         self._size = self._cells = 0
         packed = file_ending(path).endswith(".gz")
@@ -282,7 +299,7 @@ class BoundedText(io.RawIOBase):
         self._cells += piece.count(self.separator) + piece.count(b"\n")
         needed = _PER_BYTE * self._size + _PER_CELL * self._cells
         self.limits.check_size(needed, _ADVICE)
-        if not self.zeros and b"\0" in piece:
+        if not self.allow_zeros and b"\0" in piece:
             raise InputError(
                 f"{self.path}: expected a text table, but it holds zero bytes, as binary files do. "
                 "If it is text in UTF-16, give encoding='utf-16'; otherwise the file is of another "

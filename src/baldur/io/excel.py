@@ -67,7 +67,7 @@ def read_excel(path: Path, sheet: str | int, limits: ReadLimits) -> pd.DataFrame
 
 
 def _check_archive(path: Path, limits: ReadLimits) -> None:
-    """Look at the archive before a parser does: its unpacked size, tags, and entities."""
+    """Refuse an archive that takes too much memory or time to parse, or declares entities."""
     seconds = 0.0
     with parsing(path, "an Excel workbook"), zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
@@ -97,32 +97,35 @@ def _count_tags(
     """Return the number of tags in one part of the archive, and the time to parse them."""
     tags = 0
     seconds = 0.0
-    end = b""
+    # The end of the piece before: a word may lie across two pieces.
+    tail = b""
     with archive.open(entry) as stream:
         while piece := stream.read(_CHUNK):
             limits.check_time()
-            if not end:
+            if not tail:
                 encoding = _ENCODING.match(piece.lstrip(b"\xef\xbb\xbf"))
                 if encoding and encoding[1].lower() not in (b"utf-8", b"us-ascii"):
-                    raise _odd(path, entry, f"is written in {encoding[1].decode()}, not in UTF-8")
+                    raise _suspicious(
+                        path, entry, f"is written in {encoding[1].decode()}, not in UTF-8"
+                    )
             # In UTF-16 every second byte would hide the words searched for.
             if b"\0" in piece or piece[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                raise _odd(path, entry, "is not written in UTF-8")
-            text = end + piece
+                raise _suspicious(path, entry, "is not written in UTF-8")
+            text = tail + piece
             if b"<!DOCTYPE" in text or b"<!ENTITY" in text or b"<!doctype" in text:
-                raise _odd(path, entry, "declares entities, which workbooks do not need")
-            opening = piece.count(b"<") - piece.count(b"</")
-            tags += opening
-            for forms, each in _SECONDS.items():
-                known = sum(map(piece.count, forms))
-                seconds += known * each
-                opening -= known
-            seconds += max(0, opening) * _OTHER_SECONDS
-            end = text[-16:]
+                raise _suspicious(path, entry, "declares entities, which workbooks do not need")
+            other = piece.count(b"<") - piece.count(b"</")
+            tags += other
+            for forms, seconds_per_tag in _SECONDS.items():
+                count = sum(map(piece.count, forms))
+                seconds += count * seconds_per_tag
+                other -= count
+            seconds += max(0, other) * _OTHER_SECONDS
+            tail = text[-16:]
     return tags, seconds
 
 
-def _odd(path: Path, entry: zipfile.ZipInfo, what: str) -> InputError:
+def _suspicious(path: Path, entry: zipfile.ZipInfo, what: str) -> InputError:
     return InputError(
         f"{path}: {entry.filename!a} {what}, which is a sign of a malicious file. The file is "
         f"not read. {_ADVICE}"
@@ -130,6 +133,7 @@ def _odd(path: Path, entry: zipfile.ZipInfo, what: str) -> InputError:
 
 
 def _sheet(path: Path, book: Any, sheet: str | int) -> Any:
+    """Return the sheet of a workbook that has this name or number."""
     names = book.sheetnames
     if isinstance(sheet, bool) or not isinstance(sheet, (str, int)):
         raise InputError(f"{path}: sheet must be a name or a number, but got {sheet!r}.")
@@ -143,19 +147,21 @@ def _sheet(path: Path, book: Any, sheet: str | int) -> Any:
 
 
 def _cells(path: Path, sheet: Any, limits: ReadLimits) -> list[tuple[Any, ...]]:
-    """Return the cells of each row, without filling the space before a far-away cell."""
+    """Return the cells of each row, up to the last row that is not empty."""
     # The size a sheet claims to have is not to be trusted.
     sheet.reset_dimensions()
     rows: list[tuple[Any, ...]] = []
-    total = last = 0
+    total = 0
+    n_filled = 0  # rows up to the last that is not empty
     for row in sheet.iter_rows(values_only=True):
         limits.check_time()
-        # The last cell of a row may be far to the right: each one before it takes a pointer, too.
+        # The last cell of a row may be far to the right: each one before it takes a pointer, too,
+        # and a row by itself takes about as much as eight cells.
         total += len(row) + 8
         limits.check_size(16.0 * total, _ADVICE)
         if len(rows) >= _MAX_ROWS:
             raise InputError(f"{path}: the sheet has more than {_MAX_ROWS:,} rows. {_ADVICE}")
         rows.append(row)
         if any(cell is not None for cell in row):
-            last = len(rows)
-    return rows[:last]
+            n_filled = len(rows)
+    return rows[:n_filled]

@@ -61,7 +61,7 @@ def find_file(file: Any, what: str, suffixes: Sequence[str] = ()) -> Path:
     try:
         state = path.stat()
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: expected {what}, but {_why(path, error)}.") from error
+        raise InputError(f"{path}: expected {what}, but {_reason(path, error)}.") from error
     if not stat.S_ISREG(state.st_mode):
         kind = "a folder" if stat.S_ISDIR(state.st_mode) else "not a regular file"
         raise InputError(f"{path}: expected {what}, but the path is {kind}.")
@@ -70,13 +70,14 @@ def find_file(file: Any, what: str, suffixes: Sequence[str] = ()) -> Path:
     return path
 
 
-def _why(path: Path, error: Exception) -> str:
+def _reason(path: Path, error: Exception) -> str:
+    """Return for a message why a file cannot be found or read."""
     if isinstance(error, FileNotFoundError):
         # Going up as far as something exists tells a typing mistake from a missing disk.
-        known = path.absolute()
-        while not known.exists() and known != known.parent:
-            known = known.parent
-        return f"there is no such file; the path exists up to {known}"
+        existing = path.absolute()
+        while not existing.exists() and existing != existing.parent:
+            existing = existing.parent
+        return f"there is no such file; the path exists up to {existing}"
     if isinstance(error, PermissionError):
         return "reading it is not permitted"
     return str(error)
@@ -150,7 +151,7 @@ def check_ids(ids: Any, n: int, origin: str, limits: ReadLimits | None = None) -
     if array.dtype == object and pd.api.types.infer_dtype(array, skipna=False) == "integer":
         array = np.asarray(ids)
     if array.dtype.kind in "iu":
-        text = array
+        checked = array
     else:
         check_time()
         texts = [str(v).strip() for v in ids]
@@ -161,17 +162,17 @@ def check_ids(ids: Any, n: int, origin: str, limits: ReadLimits | None = None) -
                 f"(first at row {lacking[0] + 1}). Fill them in, or name another column."
             )
         check_time()
-        text = text_array(texts, origin, MAX_BYTES if limits is None else limits.max_bytes)
+        checked = text_array(texts, origin, MAX_BYTES if limits is None else limits.max_bytes)
         check_time()
         check_names(texts, "sample id", origin)
     check_time()
-    if twice := repeated(text):
+    if twice := repeated(checked):
         check_time()
-        rows = (np.flatnonzero(text == twice[0]) + 1).tolist()
+        rows = (np.flatnonzero(checked == twice[0]) + 1).tolist()
         raise InputError(
             f"{origin}: sample ids must be unique, but {some(twice)} "
             f"{'occurs' if len(twice) == 1 else 'occur'} more than once ({twice[0]!r} in rows "
             f"{some(rows)}). Remove or rename the repeated rows, or name the column that tells "
             "them apart."
         )
-    return text
+    return checked

@@ -94,7 +94,10 @@ def first_look(
 
 
 def text_columns(schema: Any) -> list[str]:
-    """Return the columns that are read as a list of different texts and numbers into it."""
+    """Return the columns of text of an Arrow schema.
+
+    Read as dictionaries, they take little memory: each different text is held once.
+    """
     from pyarrow import types
 
     texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
@@ -113,22 +116,26 @@ def _limit_process(n_bytes: int, seconds: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         with open("/proc/self/statm", encoding="ascii") as numbers:
+            # The first number counts the pages of the address space.
             now = int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (now + n_bytes, now + n_bytes))
 
 
 def _read_parquet(file: str, max_bytes: int, seconds: int, columns: dict[str, list[str]]) -> None:
-    """Read columns of a Parquet file, whose pages may unpack to more than its footer says."""
+    """Read columns of a Parquet file, whose pages may unpack to more than its footer says.
+
+    MemoryError says that the columns which the caller holds (``now``) do not fit into the budget.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
-    parts = [
+    batches = [
         (columns[when][start : start + _COLUMNS], when == "now")
         for when in ("now", "later")
         for start in range(0, len(columns[when]), _COLUMNS)
     ]
     # Half: the caller holds the columns and the table made of them.
-    left = max_bytes // 2
+    bytes_left = max_bytes // 2
     # Every worker of the library takes address space, which the limit counts.
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
@@ -138,10 +145,10 @@ def _read_parquet(file: str, max_bytes: int, seconds: int, columns: dict[str, li
         texts = text_columns(parquet.ParquetFile(file).schema_arrow)
         with parquet.ParquetFile(file, read_dictionary=texts) as opened:
             for group in range(opened.num_row_groups):
-                for some, is_held in parts:
-                    part = opened.read_row_group(group, columns=some, use_threads=False)
-                    left -= part.nbytes if is_held else 0
-                    if left < 0:
+                for names, is_held in batches:
+                    cells = opened.read_row_group(group, columns=names, use_threads=False)
+                    bytes_left -= cells.nbytes if is_held else 0
+                    if bytes_left < 0:
                         raise MemoryError
 
 
@@ -156,7 +163,7 @@ def _read_hdf5(file: str, max_bytes: int, seconds: int) -> None:
     _limit_process(max_bytes, seconds)
     seen: set[tuple[int, int]] = set()
     # Texts are held as bytes, as text and in an array.
-    left = max_bytes // 3
+    bytes_left = max_bytes // 3
     with _quietly(), h5py.File(file, "r", locking=False) as opened:
         # Opened one at a time: there may be many.
         members: list[tuple[Any, str]] = [(opened, "")]
@@ -174,7 +181,7 @@ def _read_hdf5(file: str, max_bytes: int, seconds: int) -> None:
                     with _quietly():
                         node.attrs[name]
                 if isinstance(node, h5py.Dataset):
-                    left -= _read_cells(node, left)
+                    bytes_left -= _read_cells(node, bytes_left)
                     continue
                 members += [(node, name) for name in node]
 
@@ -190,28 +197,33 @@ def _quietly() -> Iterator[None]:
             raise MemoryError from error
 
 
-def _read_cells(node: Any, most: int) -> int:
-    """Read a data set of HDF5 piece by piece; return the bytes of its texts, at most so many."""
+def _read_cells(node: Any, max_text_bytes: int) -> int:
+    """Read a data set of HDF5 piece by piece, and return the bytes of its texts.
+
+    MemoryError says that these are more than `max_text_bytes`.
+    """
     if node.external or node.is_virtual:
         return 0
     if node.ndim == 0:
         node[()]
         return 0
-    line = node.dtype.itemsize * math.prod(node.shape[1:])
+    row_bytes = node.dtype.itemsize * math.prod(node.shape[1:])
     # Cells that were never written need no look: the caller refuses them.
-    claimed, stored = line * node.shape[0], node.id.get_storage_size()
+    claimed = row_bytes * node.shape[0]
+    stored = node.id.get_storage_size()
     if claimed > BLOCK_BYTES and claimed > MAX_RATIO * stored:
         return 0
     text = node.dtype.kind == "O"
-    step = max(1, min(BLOCK_BYTES // max(1, line), _TEXTS if text else sys.maxsize))
-    held = 0
+    step = max(1, min(BLOCK_BYTES // max(1, row_bytes), _TEXTS if text else sys.maxsize))
+    text_bytes = 0
     for start in range(0, node.shape[0], step):
         piece = node[start : start + step]
         if text and node.ndim == 1:
-            held += sum(len(cell) + 50 for cell in piece if isinstance(cell, (bytes, str)))
-            if held > most:
+            # 50 bytes are what any Python object of text takes.
+            text_bytes += sum(len(cell) + 50 for cell in piece if isinstance(cell, (bytes, str)))
+            if text_bytes > max_text_bytes:
                 raise MemoryError
-    return held
+    return text_bytes
 
 
 def main(file: str, max_bytes: str, seconds: str) -> int:

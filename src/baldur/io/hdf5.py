@@ -101,7 +101,11 @@ def check_inside(path: Path, node: Any, seen: set[tuple[int, int]] | None = None
 
 
 class DenseMatrix:
-    """A dense data set of an HDF5 file, opened for each read, so that it pickles as a path."""
+    """A dense data set of an HDF5 file, opened for each read, so that it pickles as a path.
+
+    Files are read along lines: the rows of the matrix, or its columns where the file stores these
+    one after another (`by_row` is false).
+    """
 
     by_row = True
 
@@ -117,22 +121,26 @@ class DenseMatrix:
 
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`."""
-        wanted = np.arange(self.shape[1])[cols]
-        places = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
-        out = np.zeros((len(places), len(wanted)), dtype=self.dtype)
+        columns = np.arange(self.shape[1])[cols]
+        rows = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
+        out = np.zeros((len(rows), len(columns)), dtype=self.dtype)
         if not out.size:
             return out
-        lines, cells = (places, wanted) if self.by_row else (wanted, places)
+        # Wanted lines, and the wanted positions within a line.
+        lines, cells = (rows, columns) if self.by_row else (columns, rows)
         target = out if self.by_row else out.T
         for start, piece in self._pieces(int(lines.min()), int(lines.max()) + 1, cells):
-            hit = (lines >= start) & (lines < start + piece.shape[0])
-            if hit.any():
-                part = piece[lines[hit] - start]
-                target[hit] = part.toarray() if sparse.issparse(part) else part
+            in_piece = (lines >= start) & (lines < start + piece.shape[0])
+            if in_piece.any():
+                part = piece[lines[in_piece] - start]
+                target[in_piece] = part.toarray() if sparse.issparse(part) else part
         return out
 
     def _pieces(self, first: int, last: int, cells: np.ndarray) -> Iterator[tuple[int, Any]]:
-        """Yield (first line, some cells of lines), 64 MB at a time."""
+        """Yield the lines from `first` to before `last`, 64 MB at a time, as (start, piece).
+
+        Shapes: cells, positions within a line; piece (n_lines, n_cells), `start` its first line.
+        """
         low, high = int(cells.min()), int(cells.max()) + 1
         step = max(1, BLOCK_BYTES // ((high - low) * self.dtype.itemsize))
         with parsing(self.path, "an HDF5 file"), open_file(self.path) as file:
@@ -176,14 +184,18 @@ class SparseMatrix(DenseMatrix):
     def _pieces(
         self, first: int, last: int, cells: slice | np.ndarray
     ) -> Iterator[tuple[int, Any]]:
-        """Yield (first line, some cells of lines as CSR), a bounded number of them at a time."""
-        room = max(1, BLOCK_BYTES // (8 + self.dtype.itemsize))
+        """Yield the lines from `first` to before `last` as (start, piece in CSR format).
+
+        As many lines at a time as store 64 MB, at least one.
+        """
+        max_entries = max(1, BLOCK_BYTES // (8 + self.dtype.itemsize))
         width = self.shape[1] if self.by_row else self.shape[0]
         with parsing(self.path, "an HDF5 file"), open_file(self.path) as file:
             group = file[self.node]
             while first < last:
+                # Lines `first` to `stop` store the entries `begin` to `end`.
                 begin = int(self.indptr[first])
-                stop = int(np.searchsorted(self.indptr, begin + room, side="right")) - 1
+                stop = int(np.searchsorted(self.indptr, begin + max_entries, side="right")) - 1
                 stop = min(last, max(stop, first + 1))
                 end = int(self.indptr[stop])
                 indices = np.asarray(group["indices"][begin:end]).astype(np.int64)
@@ -224,11 +236,11 @@ def read_frame(path: Path, table: Any, max_bytes: int) -> pd.DataFrame:
     check_names(order, "column name", f"{path}, {table.name}")
     index = read_index(path, table, max_bytes)
     columns = {}
-    left = max_bytes - len(index) * _PER_TEXT
+    bytes_left = max_bytes - len(index) * _PER_TEXT
     for name in order:
         node = member(path, table, name)
-        cells, memory = _read_column(path, table, node, left)
-        left -= memory
+        cells, memory = _read_column(path, table, node, bytes_left)
+        bytes_left -= memory
         if len(cells) != len(index):
             raise InputError(
                 f"{path}: {table.name}/{name} has {len(cells)} cells for {len(index)} rows."
@@ -284,6 +296,7 @@ def _categorical(node: Any, codes: np.ndarray, levels: np.ndarray) -> pd.Categor
 
 
 def _nullable(values: np.ndarray, mask: np.ndarray) -> Any:
+    """Return a column in its pandas type, with missing cells where `mask` is true."""
     if values.dtype.kind == "b":
         return pd.arrays.BooleanArray(values, mask)
     if values.dtype.kind in "iu":
@@ -318,6 +331,7 @@ def _memory(node: Any) -> int:
     if not is_dataset(node) or not node.size:
         return 0
     kind, width = node.dtype.kind, node.dtype.itemsize
+    # Texts of fixed width ("S") become Python's, with up to four bytes for each character.
     per_cell = (_PER_TEXT if kind in "OS" else 16) + (4 * width if kind == "S" else 0)
     return int(node.size) * per_cell
 

@@ -113,6 +113,7 @@ def _open_file(nib: Any, path: Path, max_bytes: int) -> Any:
     with gzip.open(path) if packed else path.open("rb") as stream:
         raw = stream.read(540)
     kinds = {348: nib.Nifti1Image, 540: nib.Nifti2Image}  # by the length of the header
+    # The first number of a header is its length; its byte order is not known yet.
     lengths = [int.from_bytes(raw[:4], order) for order in ("little", "big")]
     length = next((length for length in lengths if length in kinds), None)
     if length is None:
@@ -175,10 +176,12 @@ def check_grid(grid: Grid, max_bytes: int, features: int = 0) -> None:
 def resampled_grid(grid: Grid, voxel_size: float) -> Grid:
     """Return a grid with cubic voxels over the same box, along the axes of millimetre space."""
     check_millimetres("voxel_size", voxel_size)
+    # Shapes: corners (8, 4) in homogeneous coordinates, places (8, 3) in millimetres.
     corners = np.array([[i, j, k, 1] for i in (0, 1) for j in (0, 1) for k in (0, 1)], dtype=float)
     corners[:, :3] *= np.asarray(grid.shape) - 1
     places = corners @ grid.affine[:3].T
     low, high = places.min(axis=0), places.max(axis=0)
+    # A small number on top, so that rounding does not lose a voxel.
     sides = np.floor((high - low) / voxel_size + 1e-6) + 1
     if not np.isfinite(sides).all() or sides.max() > _LONGEST_SIDE:
         raise InputError(
@@ -200,20 +203,21 @@ def read_image(
 ) -> np.ndarray:
     """Return the voxels of one image on a grid, resampled and smoothed as asked for, as float32."""
     opened = open_image(image, max_bytes)
-    cells, given = image_cells(opened), image_grid(opened)
-    on_grid = given.same(grid)
+    cells, own_grid = image_cells(opened), image_grid(opened)
+    on_grid = own_grid.same(grid)
     if on_grid and smoothing_fwhm is None:
         return cells
     nib = import_extra("nibabel", "imaging", _PURPOSE)
     nilearn = import_extra("nilearn.image", "imaging", "Resampling and smoothing images")
     name = describe(opened)
     # Neither operation knows missing voxels; they count as 0 there.
-    image = nib.Nifti1Image(np.nan_to_num(cells), given.affine)
+    image = nib.Nifti1Image(np.nan_to_num(cells), own_grid.affine)
     if not on_grid:
         if resample is None:
             raise InputError(
-                f"{name}: expected {grid}, but the image has {given}. Give resample='continuous' "
-                "to bring images to the grid of the mask, or resample them beforehand."
+                f"{name}: expected {grid}, but the image has {own_grid}. Give "
+                "resample='continuous' to bring images to the grid of the mask, or resample them "
+                "beforehand."
             )
         image = _resampled(image, name, grid, resample)
     if smoothing_fwhm is not None:
@@ -237,7 +241,10 @@ def _resampled(image: Any, name: str, grid: Grid, interpolation: str) -> Any:
 
 
 def labels_on_grid(image: Any, grid: Grid, max_bytes: int = MAX_BYTES) -> np.ndarray:
-    """Return a mask or an atlas on a grid; labels are never mixed."""
+    """Return the labels of a mask or an atlas on a grid.
+
+    Each voxel takes the label of the nearest one, because a mean of two labels has no meaning.
+    """
     opened = open_image(image, max_bytes)
     cells = np.nan_to_num(image_cells(opened, np.float64))
     if image_grid(opened).same(grid):
@@ -282,9 +289,10 @@ def region_names(given: Any) -> dict[int, str]:
 def number_regions(
     labels: np.ndarray, inside: np.ndarray, names: Mapping[int, str], grid: Grid
 ) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
-    """Return the labelled voxels inside, the region of each, and a table of the regions.
+    """Return the labelled voxels inside a mask, the region of each, and a table of the regions.
 
-    Shapes: labels and inside (the grid); returns (n_voxels,), (n_voxels,).
+    Voxels are positions in the flattened grid, and regions are numbered from 0 in the order of
+    their labels. Shapes: labels and inside (the grid); returns (n_voxels,), (n_voxels,).
     """
     whole = np.rint(labels)
     if np.abs(whole - labels).max(initial=0) > 1e-3 or np.abs(whole).max() > _LARGEST_LABEL:
@@ -293,30 +301,32 @@ def number_regions(
         )
     # Label 0 is background.
     voxels = np.flatnonzero((whole != 0) & inside)
-    known, region, sizes = np.unique(
+    found, region, sizes = np.unique(
         whole.ravel()[voxels].astype(np.int64), return_inverse=True, return_counts=True
     )
-    if not len(known) or len(known) > _MAX_REGIONS:
+    if not len(found) or len(found) > _MAX_REGIONS:
         raise InputError(
-            f"The atlas has {len(known)} regions inside the mask; expected between 1 and "
+            f"The atlas has {len(found)} regions inside the mask; expected between 1 and "
             f"{_MAX_REGIONS:,}. Check that both are in the same space."
         )
     place = grid.places(np.argwhere(np.ones(grid.shape, dtype=bool))[voxels])
-    text = [names.get(int(label), f"region_{label}") for label in known]
-    info = pd.DataFrame({"label": known, "region": text, "n_voxels": sizes})
-    for axis, at in zip("xyz", place.T, strict=True):
-        info[axis] = (np.bincount(region, at) / sizes).astype(np.float32)
+    text = [names.get(int(label), f"region_{label}") for label in found]
+    info = pd.DataFrame({"label": found, "region": text, "n_voxels": sizes})
+    # The centre of each region in millimetres.
+    for axis, coordinate in zip("xyz", place.T, strict=True):
+        info[axis] = (np.bincount(region, coordinate) / sizes).astype(np.float32)
     return voxels, region, info
 
 
 def region_means(cells: np.ndarray, voxels: np.ndarray, region: np.ndarray) -> np.ndarray:
     """Return the mean over each region of one image, leaving missing voxels out.
 
+    `voxels` and `region` are those of `number_regions`. A region without a known voxel is NaN.
     Shapes: cells (the grid), voxels and region (n_voxels,); returns (n_regions,).
     """
     values = cells.ravel()[voxels].astype(np.float64)
-    known = ~np.isnan(values)
-    totals = np.bincount(region, np.where(known, values, 0.0))
-    sizes = np.bincount(region, known)
+    observed = ~np.isnan(values)
+    totals = np.bincount(region, np.where(observed, values, 0.0))
+    sizes = np.bincount(region, observed)
     with np.errstate(invalid="ignore"):
         return totals / np.where(sizes > 0, sizes, np.nan)

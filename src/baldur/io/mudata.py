@@ -116,17 +116,17 @@ def read_mudata(
         names = _view_names(path, list(groups), name)
         wanted = _layers(path, layers, list(groups))
         views = []
-        left = max_bytes // 2
+        # The tables of all modalities share half of the budget; the rest is for a matrix.
+        bytes_left = max_bytes // 2
         for key, group in groups.items():
-            obs = _ids(path, group, left)
-            var = read_frame(path, member(path, group, "var"), left)
-            features = feature_names(var.index, f"{path}, var", left)
-            # The tables of all modalities share half of the budget; the rest is for a matrix.
-            left -= int(obs.nbytes + features.nbytes + var.memory_usage(deep=True).sum())
+            obs = _ids(path, group, bytes_left)
+            var = read_frame(path, member(path, group, "var"), bytes_left)
+            features = feature_names(var.index, f"{path}, var", bytes_left)
+            bytes_left -= int(obs.nbytes + features.nbytes + var.memory_usage(deep=True).sum())
             info = var.reset_index(drop=True) if var.shape[1] else None
             shape = (len(obs), len(var))
             matrix = _matrix(path, group, wanted[key], shape, backed, max_bytes)
-            rows = pd.Index(obs).get_indexer(pd.Index(ids))
+            rows = pd.Index(obs).get_indexer(pd.Index(ids))  # -1: not in this modality
             if set(obs) - set(ids):
                 raise InputError(
                     f"{path}: modality {key!r} has observations that are not in obs of the file."
@@ -206,6 +206,7 @@ def _modalities(path: Path, h5: Any, wanted: Any) -> dict[str, Any]:
 
 
 def _view_names(path: Path, keys: list[str], name: str | None) -> dict[str, str]:
+    """Return the name of the view of each modality; the key of an AnnData file is empty."""
     if keys == [""]:
         return {"": path.stem if name is None else name}
     if name is None:
@@ -214,6 +215,7 @@ def _view_names(path: Path, keys: list[str], name: str | None) -> dict[str, str]
 
 
 def _layers(path: Path, layers: Any, keys: list[str]) -> dict[str, str | None]:
+    """Return the layer to read of each modality, None for its matrix X."""
     if layers is None or isinstance(layers, str):
         return dict.fromkeys(keys, layers)
     unknown = [key for key in layers if key not in keys]
@@ -255,7 +257,8 @@ def _matrix(
                 f"{path}: expected numbers of shape {shape} in {node.name}, but it is "
                 f"{node.dtype} of shape {node.shape}."
             )
-        matrix, held = DenseMatrix(path, node.name, shape, node.dtype), LAZY_BYTES
+        matrix = DenseMatrix(path, node.name, shape, node.dtype)
+        most_in_memory = LAZY_BYTES
     else:
         encoding = str(node.attrs.get("encoding-type", ""))
         if encoding not in ("csr_matrix", "csc_matrix"):
@@ -264,15 +267,15 @@ def _matrix(
                 f"({encoding or 'unknown'})."
             )
         claimed = tuple(int(side) for side in node.attrs.get("shape", ()))
-        kind = node["data"].dtype
-        if claimed != shape or kind.kind not in "biuf" or node["indices"].dtype.kind not in "iu":
+        dtype = node["data"].dtype
+        if claimed != shape or dtype.kind not in "biuf" or node["indices"].dtype.kind not in "iu":
             raise InputError(
                 f"{path}: expected a sparse matrix of shape {shape} in {node.name}, but it is "
-                f"{kind} of shape {claimed}."
+                f"{dtype} of shape {claimed}."
             )
-        matrix = SparseMatrix(path, node.name, shape, kind, encoding == "csr_matrix")
-        held = max_bytes
-    if backed or (backed is None and matrix.n_bytes > held):
+        matrix = SparseMatrix(path, node.name, shape, dtype, encoding == "csr_matrix")
+        most_in_memory = max_bytes
+    if backed or (backed is None and matrix.n_bytes > most_in_memory):
         return matrix
     check_size(f"{path}, {node.name}", matrix.n_bytes, max_bytes, "Use backed=True.")
     return matrix.whole()

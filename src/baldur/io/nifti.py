@@ -172,16 +172,16 @@ def read_nifti(
         source = str(as_path(atlas).absolute()) if file else None
         voxels, region, info = number_regions(labels, inside, region_names(atlas_labels), grid)
         names = feature_names(info["region"], source or "atlas_labels")
-        what = {"kind": "regions", "atlas": source}
+        attributes = {"kind": "regions", "atlas": source}
     elif atlas_labels is not None:
         raise InputError("atlas_labels= names the regions of atlas=, which is not given.")
     else:
         check_grid(grid, max_bytes, int(inside.sum()))
         info = _voxel_info(inside, grid)
         names = _voxel_names(info)
-        what = {"kind": "voxels"}
+        attributes = {"kind": "voxels"}
     # Plain lists, which any file format can store.
-    info.attrs.update(shape=list(grid.shape), affine=grid.affine.tolist(), **what)
+    info.attrs.update(shape=list(grid.shape), affine=grid.affine.tolist(), **attributes)
     if atlas is None and cache_dir is not None:
         matrix = _cached_matrix(listed, read, inside, cache_dir)
     else:
@@ -227,7 +227,7 @@ def _list_images(images: Any) -> list[Any]:
 
 
 def _ids_from_names(images: list[Any], id_pattern: str | None) -> np.ndarray | None:
-    """Return sample ids taken from file names."""
+    """Return sample ids taken from file names; None where some image has no file."""
     if not all(isinstance(image, Path) for image in images):
         if id_pattern is not None:
             raise InputError("id_pattern= looks at file names, but some images have none.")
@@ -255,6 +255,7 @@ def _ids_from_names(images: list[Any], id_pattern: str | None) -> np.ndarray | N
 
 
 def _subject(path: Path) -> str | None:
+    """Return "sub-..." from the name of a file, or from the nearest folder that has it."""
     for part in reversed(path.parts):
         if hit := _SUBJECT.search(part):
             return hit.group(1)
@@ -262,6 +263,7 @@ def _subject(path: Path) -> str | None:
 
 
 def _mask_on(mask: Any, grid: Grid, max_bytes: int) -> np.ndarray:
+    """Return which voxels of a grid lie inside a mask; all of them without one."""
     if mask is None:
         return np.ones(grid.shape, dtype=bool)
     inside = labels_on_grid(mask, grid, max_bytes) > 0
@@ -274,6 +276,7 @@ def _mask_on(mask: Any, grid: Grid, max_bytes: int) -> np.ndarray:
 
 
 def _voxel_info(inside: np.ndarray, grid: Grid) -> pd.DataFrame:
+    """Return where each voxel inside the mask lies: on the grid (ijk), in millimetres (xyz)."""
     index = np.argwhere(inside)
     place = grid.places(index)
     return pd.DataFrame(
@@ -292,7 +295,11 @@ def _voxel_names(info: pd.DataFrame) -> np.ndarray:
 def _cached_matrix(
     images: list[Any], read: partial[np.ndarray], inside: np.ndarray, cache_dir: Any
 ) -> np.ndarray:
-    """Return images by voxels from a file, which is written whole or not at all if not there."""
+    """Return the matrix of images by voxels, left in a file of `cache_dir`.
+
+    The file is written by the first call with these images and options: whole, or not at all.
+    `read` is `read_image` with its options, `inside` the mask.
+    """
     shape = (len(images), int(inside.sum()))
     folder = make_folder(as_path(cache_dir))
     file = folder / f"images-{_fingerprint(images, read.keywords, inside)}.npy"
@@ -315,12 +322,12 @@ def _cached_matrix(
 
 
 def _fingerprint(images: list[Any], options: Mapping[str, Any], inside: np.ndarray) -> str:
-    """Return a hash of the images, the grid, the mask and the options."""
+    """Return a hash of the images, the mask and the options; equal hashes, equal matrices."""
     digest = hashlib.sha256()
     digest.update(np.packbits(inside).tobytes())
     grid = options["grid"]
-    form = (grid.shape, grid.affine.tolist(), options["resample"], options["smoothing_fwhm"])
-    digest.update(repr(form).encode())
+    used = (grid.shape, grid.affine.tolist(), options["resample"], options["smoothing_fwhm"])
+    digest.update(repr(used).encode())
     for image in images:
         if isinstance(image, Path):
             # The content, as copying and unpacking keep or set times as they like.
@@ -423,21 +430,26 @@ def _info(data: Any, name: str | None) -> pd.DataFrame:
 def _fill_regions(
     volumes: np.ndarray, rows: np.ndarray, info: pd.DataFrame, grid: Grid, atlas: Any
 ) -> None:
-    """Give every voxel of a region the weight of the region."""
+    """Write the weights of regions into their voxels, in place; others stay as they are.
+
+    Shapes: volumes (n_rows, *grid), rows (n_rows, n_regions).
+    """
     atlas = info.attrs.get("atlas") if atlas is None else atlas
     if atlas is None:
         raise InputError("The weights belong to regions; give their atlas with atlas=.")
     labels = np.rint(labels_on_grid(atlas, grid)).astype(np.int64)
-    known = info["label"].to_numpy()
-    order = np.argsort(known)
-    at = np.searchsorted(known[order], labels).clip(max=len(known) - 1)
-    at = order[at]
-    hit = known[at] == labels
+    region_labels = info["label"].to_numpy()
+    order = np.argsort(region_labels)
+    at = np.searchsorted(region_labels[order], labels).clip(max=len(region_labels) - 1)
+    region = order[at]
+    # The search gives every label a region, also one that has none.
+    in_region = region_labels[region] == labels
     for volume, row in zip(volumes, rows, strict=True):
-        volume[hit] = row[at[hit]]
+        volume[in_region] = row[region[in_region]]
 
 
 def _write(image: Any, file: Any) -> None:
+    """Write an image, whole or not at all."""
     path = as_path(file)
     if file_ending(path) not in SUFFIXES:
         raise InputError(f"{path}: an image is written as .nii or .nii.gz.")

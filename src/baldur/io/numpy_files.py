@@ -104,7 +104,7 @@ def _matrix_name(path: Path, heads: dict[str, _Header], array: str | None) -> st
 
 
 def _read_header(stream: IO[bytes], stored: int, path: Path, what: str) -> _Header:
-    """Return the header of an array, for which so many bytes are stored."""
+    """Return the header of an array; header and cells together must take `stored` bytes."""
     # A header may claim a length of 4 GB: no more than this is read of it.
     start = io.BytesIO(stream.read(_MAX_HEADER))
     version = npy.read_magic(start)
@@ -146,10 +146,11 @@ def _read_member(
 ) -> np.ndarray:
     """Return a matrix of an archive, mapped where it is large and not compressed."""
     if entry.compress_type == zipfile.ZIP_STORED and head.n_bytes > LAZY_BYTES:
+        # The header of a zip entry ends with the lengths of its name and its extra field.
         with path.open("rb") as stream:
             stream.seek(entry.header_offset + _SHORT_HEADER - 4)
-            name, extra = struct.unpack("<HH", stream.read(4))
-        start = entry.header_offset + _SHORT_HEADER + name + extra + head.length
+            name_length, extra_length = struct.unpack("<HH", stream.read(4))
+        start = entry.header_offset + _SHORT_HEADER + name_length + extra_length + head.length
         return _map(path, head, start)
     limits.check_size(head.n_bytes, _ADVICE)
     with archive.open(entry) as stream:
@@ -163,7 +164,7 @@ def _read_names(
     kind = head.dtype.kind
     if kind not in "iuUS":
         raise InputError(f"{path}: expected names as text, but their dtype is {head.dtype}.")
-    width = head.dtype.itemsize // (4 if kind == "U" else 1)
+    width = head.dtype.itemsize // (4 if kind == "U" else 1)  # in characters
     if kind in "US" and width > NAME_LENGTH:
         raise InputError(
             f"{path}: expected names of at most {NAME_LENGTH:,} characters, but their dtype is "

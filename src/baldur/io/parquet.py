@@ -65,12 +65,12 @@ def read_parquet(
     names = list(schema.names)
     check_unique_columns(path, names)
     # The index of pandas is not a feature, whichever column holds the ids.
-    index = _pandas_index(schema, names)
-    if id_column == 0 and index is not None:
-        id_column = index
+    pandas_index = _pandas_index(schema, names)
+    if id_column == 0 and pandas_index is not None:
+        id_column = pandas_index
     position = id_position(path, id_column, names)
     ids = None if position is None else names[position]
-    left_out = {*exclude, ids, index}
+    left_out = {*exclude, ids, pandas_index}
     wanted = None if columns is None else set(columns)
     features = [n for n in names if n not in left_out and (wanted is None or n in wanted)]
     nested = [n for n in features if not _is_plain(types, schema.field(n).type)]
@@ -83,26 +83,27 @@ def read_parquet(
     n_bytes = n_rows * len(features) * 8
     lazy = None
     needed = {*features, ids}
-    read = [n for n in names if n in needed]
+    to_read = [n for n in names if n in needed]  # now, into memory
     floats = all(types.is_floating(schema.field(n).type) for n in features)
     if floats and features and n_bytes > LAZY_BYTES:
         check_ratio(path, "its footer", n_bytes, path.stat().st_size)
         single = all(schema.field(n).type.bit_width <= 32 for n in features)
         lazy = ParquetMatrix(path, features, n_rows, np.float32 if single else np.float64)
-        read = [] if ids is None else [ids]
-    widths = sum(_width(types, schema.field(n).type) for n in read)
+        to_read = [] if ids is None else [ids]
+    widths = sum(_width(types, schema.field(n).type) for n in to_read)
     limits.check_size(n_rows * (_PER_ROW + widths), _ADVICE)
-    limits.check_size(_PER_BYTE * _unpacked(footer, set(read)), _ADVICE)
+    limits.check_size(_PER_BYTE * _unpacked(footer, set(to_read)), _ADVICE)
     # Pages can crash the library, and unpack to more than the footer says.
     later = [] if lazy is None else features
-    first_look(path, limits.max_bytes, "Parquet", {"now": read, "later": later})
-    if not read:
+    first_look(path, limits.max_bytes, "Parquet", {"now": to_read, "later": later})
+    if not to_read:
         return pd.DataFrame(index=range(n_rows)), None, lazy
-    texts = set(text_columns(schema)).intersection(read)
-    return _read(path, footer, read, texts, limits), ids, lazy
+    texts = set(text_columns(schema)).intersection(to_read)
+    return _read(path, footer, to_read, texts, limits), ids, lazy
 
 
 def _is_plain(types: Any, kind: Any) -> bool:
+    """Return whether cells of an Arrow type are single values; `types` is pyarrow.types."""
     if types.is_dictionary(kind):
         return _is_plain(types, kind.value_type)
     tests = (
@@ -145,7 +146,8 @@ def _read(
             table = file.read(columns=names, use_threads=False)
         # Straight from the file: as a category of pandas each column would take 10 KB.
         # By position, since finding a name takes longer the wider a table is.
-        cells, others = {}, []
+        cells = {}
+        others = []
         for at, name in enumerate(table.column_names):
             limits.check_time()
             if name in texts:
@@ -156,7 +158,7 @@ def _read(
         for at, dtype in zip(others, frame.dtypes, strict=True):
             levels = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else ()
             if any(isinstance(level, bytes) for level in levels):
-                frame[at] = pd.Categorical(_take(levels, frame[at].cat.codes.to_numpy()))
+                frame[at] = pd.Categorical(_decoded(levels, frame[at].cat.codes.to_numpy()))
         if cells and others:
             frame = pd.concat([frame, pd.DataFrame(cells)], axis=1).sort_index(axis=1)
         elif cells:
@@ -165,16 +167,16 @@ def _read(
 
 
 def _texts(column: Any) -> np.ndarray:
-    """Return the text of each row of a column of dictionaries, one for each group of rows."""
+    """Return the text of each row of a column that is stored as dictionaries and codes."""
     pieces = [np.empty(0, dtype=object)]
     for chunk in column.unify_dictionaries().chunks:
         codes = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        pieces.append(_take(chunk.dictionary.to_pylist(), codes))
+        pieces.append(_decoded(chunk.dictionary.to_pylist(), codes))
     return np.concatenate(pieces)
 
 
-def _take(values: Iterable[Any], codes: np.ndarray) -> np.ndarray:
-    """Return a text for every code; bytes are read as UTF-8, once each."""
+def _decoded(values: Iterable[Any], codes: np.ndarray) -> np.ndarray:
+    """Return the text that each code stands for; bytes are read as UTF-8, once for each value."""
     texts = [
         value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
         for value in values

@@ -104,9 +104,9 @@ def read_plink(
     people = read_people(people_file)
     names, info = read_variants(variant_file, max_bytes)
     sample_ids = _ids(people, ids, people_file)
-    matrix = PgenMatrix if path.suffix.lower() == ".pgen" else BedMatrix
+    matrix_class = PgenMatrix if path.suffix.lower() == ".pgen" else BedMatrix
     X = MultiView(
-        {name: matrix(path, len(people), len(names))},
+        {name: matrix_class(path, len(people), len(names))},
         sample_ids=sample_ids,
         feature_names={name: names},
         feature_info={name: info},
@@ -188,6 +188,7 @@ def plink_files(file: Any) -> tuple[Path, Path, Path]:
 
 
 def _ids(people: pd.DataFrame, ids: str, path: Path) -> np.ndarray:
+    """Return the checked sample ids, with or without the family in front."""
     if ids not in ("sample", "family_sample"):
         raise InputError(f"ids must be 'sample' or 'family_sample', but got {ids!r}.")
     names = {"sample": people["sample"], "family_sample": people["family"] + "_" + people["sample"]}
@@ -202,14 +203,14 @@ def _ids(people: pd.DataFrame, ids: str, path: Path) -> np.ndarray:
 def _wanted(
     path: Path, names: np.ndarray, info: pd.DataFrame, chromosomes: Any, variants: Any
 ) -> np.ndarray:
-    """Return the numbers of the variants that are asked for."""
+    """Return the positions of the variants to read, by chromosome and by name."""
     kept = np.ones(len(names), dtype=bool)
     if chromosomes is not None:
         listed = [str(name) for name in np.atleast_1d(np.asarray(chromosomes)).tolist()]
-        there = info["chromosome"].cat.categories.astype(str).tolist()
-        unknown = [name for name in listed if name not in there]
+        in_file = info["chromosome"].cat.categories.astype(str).tolist()
+        unknown = [name for name in listed if name not in in_file]
         if unknown:
-            raise InputError(f"{path}: no variant is on {some(unknown)}; there are {there}.")
+            raise InputError(f"{path}: no variant is on {some(unknown)}; there are {in_file}.")
         kept &= info["chromosome"].astype(str).isin(listed).to_numpy()
     if variants is not None:
         listed = [variants] if isinstance(variants, str) else [str(name) for name in variants]
@@ -225,17 +226,20 @@ def _wanted(
 def _filter(
     X: MultiView, name: str, min_maf: float, max_missing: float, drop: bool, filter_ids: Any
 ) -> tuple[MultiView, dict[str, int]]:
-    """Return the genotypes after the filters, and how many variants each of them dropped."""
+    """Return the genotypes after the filters, and how many variants each of them dropped.
+
+    Frequencies are those among the people `filter_ids`. `drop`: also variants with one value.
+    """
     if min_maf == 0 and max_missing == 1 and not drop:
         return X, {}
-    judged = X
+    fit_rows = X
     if filter_ids is not None:
         wanted = [str(sample_id) for sample_id in filter_ids]
         at = pd.Index(X.sample_ids.astype(str)).get_indexer(pd.Index(wanted))
         if (at < 0).any():
             unknown = [person for person, row in zip(wanted, at, strict=True) if row < 0]
             raise InputError(f"filter_ids: {some(unknown)} are not among the people of the file.")
-        judged = X[at]
+        fit_rows = X[at]
     step = VariantFilter(name, min_maf=min_maf, max_missing=max_missing, drop_monomorphic=drop)
-    step.fit(judged)
+    step.fit(fit_rows)
     return step.transform(X), step.dropped_[name]

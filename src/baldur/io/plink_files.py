@@ -66,6 +66,7 @@ class BedMatrix:
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`."""
         wanted = np.arange(self.shape[1])[cols]
+        # Shapes: packed (variants, bytes), four people in a byte; the file begins with 3 others.
         packed = read_lines(str(self.path), 3, np.dtype(np.uint8), self.width, wanted, slice(None))
         cells = _FOUR_CALLS[packed].view(np.int8)  # (variants, people), padded to whole bytes
         return np.take(cells, np.arange(self.shape[0]) if rows is None else rows, axis=1).T
@@ -117,6 +118,7 @@ class PgenMatrix:
         self._reader().close()
 
     def _reader(self, subset: np.ndarray | None = None) -> Any:
+        """Return an open reader of the genotypes of some people (positions; None: all)."""
         pgenlib = import_extra("pgenlib", "genetics", "Reading PLINK 2 genotypes")
         with parsing(self.path, "a PLINK .pgen file"):
             return pgenlib.PgenReader(
@@ -129,13 +131,14 @@ class PgenMatrix:
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`."""
         wanted = np.arange(self.shape[1])[cols]
+        # The library wants each person once and in order; `at` undoes this at the end.
         people, at = (None, slice(None)) if rows is None else np.unique(rows, return_inverse=True)
         out = np.empty((len(wanted), self.shape[0] if people is None else len(people)), np.int8)
         if out.size:
             # A reader per call: its file handle survives neither a fork nor a pickle.
             reader = self._reader(None if people is None else people.astype(np.uint32))
             with contextlib.closing(reader), parsing(self.path, "a PLINK .pgen file"):
-                if (np.diff(wanted) == 1).all():
+                if (np.diff(wanted) == 1).all():  # one range of the file, read faster
                     reader.read_range(int(wanted[0]), int(wanted[-1]) + 1, out)
                 else:
                     reader.read_list(wanted.astype(np.uint32), out)
@@ -200,7 +203,7 @@ def read_people(path: Path) -> pd.DataFrame:
 
 
 def read_variants(path: Path, max_bytes: int = MAX_BYTES) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return names and a table of chromosome, position and alleles, held in few bytes each."""
+    """Return the names of variants, and a compact table of chromosome, position and alleles."""
     limits = ReadLimits(path, max_bytes)
     # Held in a few bytes each: about as much as the file.
     limits.check_size(path.stat().st_size, "Check that it is a list of variants.")
@@ -215,7 +218,7 @@ def read_variants(path: Path, max_bytes: int = MAX_BYTES) -> tuple[np.ndarray, p
             table = _named(path, chunk, header)
             names.append(_names(table, path, max_bytes))
             parts.append(_compact(table))
-            # Put together, all names are as wide as the longest.
+            # Put together (the parts and the whole), all names are as wide as the longest.
             width = max(part.dtype.itemsize for part in names)
             n_bytes = 2 * width * sum(map(len, names))
             limits.check_size(n_bytes, "Shorten the longest name of a variant.")
@@ -223,8 +226,9 @@ def read_variants(path: Path, max_bytes: int = MAX_BYTES) -> tuple[np.ndarray, p
 
 
 def _header(path: Path, marks: tuple[str, ...]) -> tuple[int, list[str] | None]:
-    """Return how many lines precede the data, and the column names if a line of them is marked.
+    """Return how many lines precede the data, and the column names if one of these lists them.
 
+    The line of names starts with one of `marks`; other lines before the data start with #.
     What is not text in short lines of a few fields is refused, before any line is read as a whole.
     """
     with path.open("rb") as binary:
@@ -249,7 +253,7 @@ def _header(path: Path, marks: tuple[str, ...]) -> tuple[int, list[str] | None]:
 
 
 def _chunks(path: Path, lead: int) -> Iterator[pd.DataFrame]:
-    """Yield the fields of some lines at a time as text."""
+    """Yield the fields of some lines at a time as text, after the `lead` lines of the header."""
     with pd.read_csv(
         path,
         sep=r"\s+",
@@ -258,14 +262,17 @@ def _chunks(path: Path, lead: int) -> Iterator[pd.DataFrame]:
         dtype=str,
         keep_default_na=False,
         na_filter=False,
-        quoting=3,
+        quoting=3,  # quotes are letters like any other
         chunksize=_LINES,
     ) as reader:
         yield from reader
 
 
 def _named(path: Path, chunk: pd.DataFrame, header: list[str]) -> pd.DataFrame:
-    """Return variants with our names of columns; a .bim file has no header, so that it has them."""
+    """Return variants under the column names of this package, by the header of the file.
+
+    A .bim file has no header; its columns have a fixed order.
+    """
     if chunk.shape[1] != len(header):
         raise InputError(
             f"{path}: expected {len(header)} columns ({', '.join(header)}), but found "
@@ -278,11 +285,12 @@ def _named(path: Path, chunk: pd.DataFrame, header: list[str]) -> pd.DataFrame:
     lacking = [name for name in _PVAR if _PVAR[name] not in table]
     if lacking:
         raise InputError(f"{path}: the header has no {', '.join(lacking)}; it has {header}.")
-    many = table["allele_1"].str.contains(",", regex=False)
-    if many.any():
+    multiallelic = table["allele_1"].str.contains(",", regex=False)
+    if multiallelic.any():
         raise InputError(
-            f"{path}: expected variants with two alleles, but {table['variant'][many].iloc[0]!r} "
-            "has more. Keep only variants with two alleles: plink2 --max-alleles 2 --make-pgen."
+            f"{path}: expected variants with two alleles, but "
+            f"{table['variant'][multiallelic].iloc[0]!r} has more. Keep only variants with two "
+            "alleles: plink2 --max-alleles 2 --make-pgen."
         )
     return table[list(_PVAR.values())]
 
@@ -317,6 +325,7 @@ def _compact(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _concat(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return tables below one another; categories stay so, though their levels differ."""
     columns: dict[str, Any] = {}
     for name in parts[0].columns:
         pieces = [part[name] for part in parts]

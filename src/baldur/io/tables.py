@@ -206,7 +206,7 @@ def _read_frame(
     exclude: Sequence[str] = (),
     **text: Any,
 ) -> tuple[pd.DataFrame, str | int | None, Any]:
-    """Return a table in any format, its column of ids, and columns that stay on disk."""
+    """Return a table in any format, its column of ids, and a matrix of columns left on disk."""
     if file_ending(path) == ".parquet":
         with parsing(path, "Parquet"):
             return read_parquet(path, id_column, columns, exclude, limits)
@@ -216,7 +216,10 @@ def _read_frame(
 
 
 def _with_lazy(frame: pd.DataFrame, lazy: Any, per_cell: int, limits: ReadLimits) -> pd.DataFrame:
-    """Return the table with the columns that were left on disk."""
+    """Return the table with the columns that were left on disk (`lazy`), if there are any.
+
+    `per_cell` is the memory in bytes that each of their cells will take.
+    """
     if lazy is None:
         return frame
     limits.check_size(float(per_cell) * lazy.shape[0] * lazy.shape[1], _ADVICE)
@@ -243,6 +246,7 @@ def read_ids(
 
 
 def _names(value: Any, option: str) -> list[str] | None:
+    """Return the names that an option lists as text, None where it is not given."""
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray, pd.Index)):
@@ -253,7 +257,7 @@ def _names(value: Any, option: str) -> list[str] | None:
 def _split_ids(
     path: Path, frame: pd.DataFrame, id_column: str | int | None, limits: ReadLimits
 ) -> tuple[np.ndarray | None, pd.DataFrame]:
-    """Take the ids out of the table."""
+    """Return the ids (None where no column holds them), and the table without their column."""
     names = [str(name) for name in frame.columns]
     at = id_position(path, id_column, names)
     if at is None:
@@ -264,7 +268,10 @@ def _split_ids(
 
 
 def _choose(path: Path, frame: pd.DataFrame, wanted: dict[str, list[str] | None]) -> pd.DataFrame:
-    """Return the columns asked for, after looking for all names."""
+    """Return the columns asked for, or refuse a name that no column has.
+
+    `wanted` has the names given for the options columns, exclude and categorical.
+    """
     names = set(frame.columns)
     for option, listed in wanted.items():
         unknown = [name for name in listed or [] if name not in names]
@@ -315,6 +322,7 @@ def _from_arrays(
             f"{path}: columns= and exclude= need feature names, but the file has none. Save them "
             "as the array 'features'."
         )
+    # A table of one row, the number of each column, says which columns are chosen.
     numbers = pd.DataFrame(np.arange(X.shape[1])[None], columns=pd.Index(features))
     return select_columns(data, {view: _choose(path, numbers, wanted).to_numpy()[0]})
 
@@ -333,7 +341,7 @@ def _transpose(
     """Return the sample ids, which are the header, and the table with one row per sample.
 
     A feature whose known cells are all numbers becomes a column of numbers, whatever the other
-    features are.
+    features are. `features` are the cells of the column of names.
     """
     if features is None:
         raise InputError(f"{path}: with transpose, id_column must be the column of feature names.")
@@ -349,10 +357,12 @@ def _transpose(
     limits.check_size(float(_PER_CELL) * frame.size, _ADVICE)
     cells = frame.to_numpy(dtype=object)
     numbers = np.frompyfunc(lambda cell: _number(cell, decimal), 1, 1)(cells).astype(float)
-    known, finite = ~pd.isna(cells), np.isfinite(numbers)
-    # Columns of text beside columns of numbers: they describe features.
-    odd = ~finite & known & (finite.mean(axis=1) > 0.5)[:, None]
-    texts = frame.columns[odd.mean(axis=0) > 0.5].astype(str).tolist()
+    # Shapes: cells, numbers, known, finite (features, samples).
+    known = ~pd.isna(cells)
+    finite = np.isfinite(numbers)
+    # Columns of text where most other cells of the row are numbers: they describe features.
+    text_among_numbers = ~finite & known & (finite.mean(axis=1) > 0.5)[:, None]
+    texts = frame.columns[text_among_numbers.mean(axis=0) > 0.5].astype(str).tolist()
     if texts:
         listed = ", ".join(f'"{name}"' for name in texts[:5])
         raise InputError(
@@ -426,20 +436,20 @@ def read_text_table(
         decimal = "."
     markers = {*MISSING_MARKERS, *missing}
     number = re.compile(rf"([+-]?\d+){re.escape(decimal)}(\d+(?:[eE][+-]?\d+)?)")
-    # Each different cell is cleaned once.
-    at, cells = pd.factorize(frame.to_numpy(dtype=object).ravel())
-    for start in range(0, len(cells), _CELLS):
+    # Each different text is cleaned once; codes say which of them a cell holds.
+    codes, texts = pd.factorize(frame.to_numpy(dtype=object).ravel())
+    for start in range(0, len(texts), _CELLS):
         limits.check_time()
-        for k, cell in enumerate(cells[start : start + _CELLS], start):
+        for k, cell in enumerate(texts[start : start + _CELLS], start):
             text = cell.strip()
             hit = number.fullmatch(text)
-            cells[k] = "" if text in markers else f"{hit[1]}.{hit[2]}" if hit else text
+            texts[k] = "" if text in markers else f"{hit[1]}.{hit[2]}" if hit else text
     names = [str(name).strip() for name in frame.columns]
-    return pd.DataFrame(cells[at].reshape(frame.shape), columns=pd.Index(names))
+    return pd.DataFrame(texts[codes].reshape(frame.shape), columns=pd.Index(names))
 
 
 def _written(value: Any) -> str:
-    """Return one cell as text."""
+    """Return a typed cell as text; a missing one is empty."""
     if value is None or (not isinstance(value, str) and pd.isna(value)):
         return ""
     if isinstance(value, dt.datetime) and value.time() == dt.time():

@@ -41,7 +41,7 @@ class _View(Section):
     """name of the view; default the name of the section"""
 
     def options(self, *, learned: bool) -> dict[str, Any]:
-        """Return the options that were given, apart from `file` and `kind`."""
+        """Return the options that were given: those of the steps to fit, or those of the reader."""
         given = self.model_dump(exclude_unset=True, exclude={"file", "kind"})
         return {key: given[key] for key in given if (key in self.learned_options) == learned}
 
