@@ -124,9 +124,10 @@ def replace_files(
 ) -> None:
     """Replace a set of files as a whole; no file of an older set stays beside the new one.
 
-    The new set is written beside the old one first, so that a full disk changes nothing. Old and
-    new files are never seen together. If the process is killed while it moves the new files to
-    their place, the next call moves the rest first.
+    `known` are the names that files of any set may have; other files are left alone. The new set
+    is written beside the old one first, so that a full disk changes nothing. Old and new files are
+    never seen together. If the process is killed while it moves the new files to their place, the
+    next call moves the rest first.
     """
     folder = Path(folder)
     unknown = sorted(set(contents) - set(known))
@@ -177,7 +178,11 @@ def _finish_replacing(folder: Path, known: Collection[str]) -> None:
 
 @contextmanager
 def folder_lock(folder: str | Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock on a folder; the system releases it when the process ends, however it ends."""
+    """Hold a lock on a folder; the system releases it when the process ends, however it ends.
+
+    Yields whether it is held: not where the file system has no locks, or `wait` is false and
+    another process holds it.
+    """
     path = Path(folder) / LOCK
     # A marker file instead of a lock would outlive a killed process, so there is no such fallback.
     # One thread may release what another one acquired.
@@ -209,8 +214,8 @@ def sync_folder(folder: Path) -> None:
     """Ask the disk to store the new names; where a system cannot, the files are complete anyway."""
     if os.name == "posix":
         with suppress(OSError):
-            number = os.open(folder, os.O_RDONLY)
+            descriptor = os.open(folder, os.O_RDONLY)
             try:
-                os.fsync(number)
+                os.fsync(descriptor)
             finally:
-                os.close(number)
+                os.close(descriptor)

@@ -26,6 +26,7 @@ from baldur.core.state import (
     OrNone,
     Plain,
     Sizes,
+    StateError,
     Text,
     Texts,
     at,
@@ -94,7 +95,7 @@ def _column_state(column: pd.Series) -> dict[str, Any]:
 
 
 def _read_column(state: Any, sizes: Sizes) -> Any:
-    """Return the cells of a stored column as an array that pandas takes."""
+    """Return the cells of a column that `_column_state` stored, as an array that pandas takes."""
     column = read_fields(state, _COLUMN, sizes)
     kind, values, missing = column["type"], column["values"], column["missing"]
     is_text = kind in ("text", "string")
@@ -155,13 +156,13 @@ def dataframe_state(frame: pd.DataFrame) -> dict[str, Any]:
     index = frame.index
     if isinstance(index, pd.MultiIndex) or isinstance(frame.columns, pd.MultiIndex):
         raise InputError("A table cannot be saved with an index of several levels; reset it first.")
-    counted = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(frame)))
+    is_default = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(frame)))
     return {
         "kind": "table",
         "rows": len(frame),
         "columns": plain(list(frame.columns), "the name of a column"),
         "data": [_column_state(frame.iloc[:, i]) for i in range(frame.shape[1])],
-        "index": None if counted else _column_state(index.to_series()),
+        "index": None if is_default else _column_state(index.to_series()),
         "index_name": plain(index.name, "the name of a column"),
         "attrs": plain({str(name): value for name, value in frame.attrs.items()}),
     }
@@ -190,19 +191,21 @@ def Table(
     value: Any,
     sizes: Sizes,
     columns: Mapping[str, str | None] | None = None,
-    more: Mapping[str, str] | None = None,
+    optional: Mapping[str, str] | None = None,
     fault: Callable[[Any, Sizes], str | None] | None = None,
 ) -> Any:
     """A DataFrame with columns of some types (None for any), or any DataFrame.
 
-    The columns `more` follow, or all of them are missing. `fault` returns what else is wrong.
+    The columns `optional` follow, or all of them are missing. ``fault(frame, sizes)`` returns what
+    else is wrong with the table, or None.
     """
     frame = read_dataframe(value)
     if columns is not None:
-        longer = len(frame.columns) > len(columns)
-        _check_columns(frame, {**columns, **((more or {}) if longer else {})})
+        has_more = len(frame.columns) > len(columns)
+        _check_columns(frame, {**columns, **((optional or {}) if has_more else {})})
     message = fault(frame, sizes) if fault is not None else None
-    need(message is None, message or "")
+    if message is not None:
+        raise StateError((), message)
     return frame
 
 

@@ -129,13 +129,13 @@ def _changed(frame: pd.DataFrame, change: Any) -> pd.DataFrame:
     import pandas as pd
 
     headings = [change(name) for name in frame.columns]
-    texts = [
+    text_columns = [
         j
         for j, dtype in enumerate(frame.dtypes)
         if not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype))
     ]
-    changed = {}
-    for j in texts:
+    changed = {}  # only columns in which a cell changes, as the others need no copy
+    for j in text_columns:
         column = frame.iloc[:, j]
         if any(change(cell) is not cell for cell in column.unique()):
             changed[j] = column.map(change)

@@ -94,7 +94,7 @@ def check_size(path: Path | str, n_bytes: float, max_bytes: int, advice: str) ->
 
 
 def check_ratio(path: Path | str, what: str, claimed: float, stored: float) -> None:
-    """Refuse cells that a file claims and does not store."""
+    """Refuse a file that claims far more bytes of cells than it can unpack to from those stored."""
     if claimed > LAZY_BYTES and claimed > MAX_RATIO * stored:
         raise InputError(
             f"{path}: {what} claims {claimed / 2**20:,.0f} MB of cells, but stores "
@@ -112,7 +112,7 @@ def text_array(values: Iterable[Any], origin: str, max_bytes: int = MAX_BYTES) -
             f"{origin}: expected names of at most {NAME_LENGTH:,} characters, but one has "
             f"{longest:,}. Rename it."
         )
-    # Four bytes for each character.
+    # An array of text has four bytes for each character of its longest entry.
     check_size(
         origin,
         len(listed) * longest * 4 * _TEXT_COPIES,

@@ -27,9 +27,9 @@ def import_extra(module: str, extra: str, purpose: str) -> Any:
 def lazy_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package, from its modules to the names of each.
+    """Return the `__getattr__` and `__dir__` of a package whose names are imported when first used.
 
-    A name is imported when it is first used, as a command needs few of them.
+    `homes` maps each module to the names it has, separated by blanks.
     """
     modules = {name: f"{package}.{home}" for home, names in homes.items() for name in names.split()}
 

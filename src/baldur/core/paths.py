@@ -55,15 +55,15 @@ def open_plain(path: Path, flags: int) -> int:
     try:
         if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
             raise OSError(errno.ELOOP, "a link")
-        number = os.open(path, flags, 0o666)
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            os.close(number)
+        descriptor = os.open(path, flags, 0o666)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
             raise OSError(errno.ELOOP, "not a plain file")
     except OSError as error:
         if error.errno in _NOT_PLAIN:
             raise InputError(f"{path} is a link or not a regular file.") from error
         raise
-    return number
+    return descriptor
 
 
 def open_to_append(path: Path) -> IO[str]:
@@ -73,13 +73,13 @@ def open_to_append(path: Path) -> IO[str]:
     the lines would go somewhere else, or never arrive.
     """
     try:
-        number = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        descriptor = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     except InputError as error:
         raise _not_plain(path) from error
-    if os.fstat(number).st_nlink > 1:
-        os.close(number)
+    if os.fstat(descriptor).st_nlink > 1:
+        os.close(descriptor)
         raise _not_plain(path)
-    return os.fdopen(number, "a", encoding="utf-8")
+    return os.fdopen(descriptor, "a", encoding="utf-8")
 
 
 def _not_plain(path: Path) -> InputError:

@@ -110,7 +110,10 @@ def schema_of(what: Any) -> dict[str, Any]:
 
 
 def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> tuple[str, str, str]:
-    """Return key, problem and remedy of a validation; a misspelt key comes before all else."""
+    """Return what a user is told of a pydantic error: the key, what is wrong, and what to do.
+
+    Of several errors it is the first, or that of a misspelt key. `given` is what was validated.
+    """
     errors = error.errors(include_url=False)
     first = min(errors, key=lambda entry: entry["type"] != "extra_forbidden")
     at = first["loc"]
@@ -138,8 +141,8 @@ def problem_of(error: ValidationError, schema: dict[str, Any], given: Any) -> tu
         what = f"must be a section, not {shown(place.value)}"
         return key, what, f"write [{key or 'views.NAME'}] and its keys below"
     what = f"must be {_expected(place.node, place.definitions)}, not {shown(place.value)}"
-    listed = place.node.get("type") == "array"
-    return key, what, 'write for example ["age", "sex"]' if listed else f"it is {place.about}"
+    is_list = place.node.get("type") == "array"
+    return key, what, 'write for example ["age", "sex"]' if is_list else f"it is {place.about}"
 
 
 class _Place:
@@ -158,8 +161,9 @@ class _Place:
         for step in loc:
             node = self._resolved(self.node)
             if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
-                sections = "properties" in self._resolved(node.get("items", {}))
-                self.key += f"[{step + 1}]" if sections else ""
+                # Only sections are counted in a key, as in models[2].name.
+                of_sections = "properties" in self._resolved(node.get("items", {}))
+                self.key += f"[{step + 1}]" if of_sections else ""
                 self.node, self.value = node.get("items", {}), self.value[step]
             elif "anyOf" in node and (branch := self._branch(node, step)) is not None:
                 self.node = branch
@@ -167,6 +171,7 @@ class _Place:
                 self._enter(step, node)
 
     def _enter(self, step: str, node: dict[str, Any]) -> None:
+        """Follow one key of a section, whose schema is `node`."""
         keys = node.get("properties", {})
         inner = keys.get(step, node.get("additionalProperties"))
         if step not in self.value and step not in keys:
@@ -229,6 +234,7 @@ def _expected(node: dict[str, Any], definitions: dict[str, Any]) -> str:
 
 
 def _bounds(node: dict[str, Any]) -> str:
+    """Return the limits of a number in words, to be put behind its type."""
     low = node.get("minimum", node.get("exclusiveMinimum"))
     high = node.get("maximum", node.get("exclusiveMaximum"))
     if low is not None and high is not None:

@@ -98,9 +98,10 @@ def need(holds: Any, message: str, *path: str) -> None:
 
 
 class Sizes:
-    """Numbers that the names in shapes stand for, and the number of columns of each view.
+    """Lengths of named axes (`known`), and the number of columns of each view (`widths`).
 
-    ``M`` is the number of views, and ``D`` the number of columns of the view that is read.
+    One object is filled while a state is read, so that all fields agree about each length. ``M`` is
+    the number of views, and ``D`` the number of columns of the view that is read.
     """
 
     def __init__(self, widths: Mapping[str, int] | None = None, **known: int) -> None:
@@ -116,7 +117,7 @@ class Sizes:
         return self.inner(D=self.widths[name])
 
     def fits(self, shape: Sequence[str], actual: Sequence[int]) -> bool:
-        """Return whether a shape agrees with its names; a new name stands for what it meets."""
+        """Return whether a shape agrees with its names; a new name gets the length it meets."""
         return len(shape) == len(actual) and all(
             dim == "?" or self.known.setdefault(dim, int(dim) if dim.isdigit() else n) == n
             for dim, n in zip(shape, actual, strict=True)
@@ -139,7 +140,7 @@ P = ParamSpec("P")
 
 
 def form(read: Callable[Concatenate[Any, Sizes, P], Any]) -> Callable[P, Form]:
-    """Make a function of a value, the sizes and some options one that returns a form."""
+    """Turn ``read(value, sizes, *options)`` into a function from options to a `Form`."""
 
     @wraps(read)
     def with_options(*args: P.args, **options: P.kwargs) -> Form:
@@ -174,7 +175,8 @@ def Numbers(
 ) -> Any:
     """An array of numbers; `shape` has a number, a name or ``?`` (any number) for each axis.
 
-    They are smaller than the size named `below`; with `simplex`, sums along the first axis are 1.
+    They are indices smaller than the length named `below`; with `simplex`, weights whose sums along
+    the first axis are 1; with `unique`, all different. `limits` are those of `_check_limits`.
     """
     _check_shape(value, shape, kind, sizes)
     _check_limits(value, "numbers", **limits)
@@ -200,9 +202,9 @@ def _check_limits(
     above: float | None = None,
 ) -> None:
     """Refuse numbers outside of limits; `noun` is what an error calls them."""
-    known = values[np.isfinite(values)]
-    need(not finite or known.size == values.size, "expected finite numbers")
-    need(not (np.abs(known) > largest).any(), f"expected {noun} within {largest:g}")
+    finite_values = values[np.isfinite(values)]
+    need(not finite or finite_values.size == values.size, "expected finite numbers")
+    need(not (np.abs(finite_values) > largest).any(), f"expected {noun} within {largest:g}")
     if low is not None:
         need(not (values < low).any(), f"expected {noun} of at least {low:g}")
     if high is not None:
@@ -335,9 +337,10 @@ def Names(value: Any, sizes: Sizes, *, or_text: bool = False) -> Any:
 def Each(value: Any, sizes: Sizes, entry: Form, length: str | None = None) -> Any:
     """A list of values of one form; ``length="M"`` is a list with one entry per view."""
     if length is not None:
-        known = sizes.known.setdefault(length, len(_list(value)))
-        need(known == len(value), f"expected {known} entries, but got {len(value)}")
-    views, entries = list(sizes.widths), []
+        expected = sizes.known.setdefault(length, len(_list(value)))
+        need(expected == len(value), f"expected {expected} entries, but got {len(value)}")
+    views = list(sizes.widths)
+    entries = []
     for i, part in enumerate(_list(value)):
         with at(f"[{i}]"):
             inner = sizes.of_view(views[i]) if length == "M" else sizes.inner()
@@ -398,7 +401,7 @@ def stored_fields(kind: type) -> Mapping[str, Form]:
 
 
 def write_state(value: Any) -> State:
-    """Return an object as plain values."""
+    """Return the kind and the stored fields of an object as plain values, for `read_state`."""
     values = value.state_values() if hasattr(value, "state_values") else {}
     state: State = {"kind": value.kind}
     for name in stored_fields(type(value)):
@@ -407,33 +410,42 @@ def write_state(value: Any) -> State:
 
 
 def read_state(state: Any, *classes: type, sizes: Sizes | None = None) -> Any:
-    """Return the object of a state, of one of some classes; everything is checked."""
-    kinds: dict[str, Any] = {kind.kind: kind for kind in classes}  # type: ignore[attr-defined]
-    name = _object(state).get("kind")
-    if type(name) is not str or name not in kinds:
-        wanted = " or ".join(repr(kind) for kind in kinds)
-        raise StateError(("kind",), f"expected {wanted}, but got {_described(name)}")
+    """Return the object that `write_state` stored; its ``kind`` says of which of the classes it is.
+
+    Every field is checked by its form. `sizes` are the lengths of axes that are known already.
+    """
+    by_kind: dict[str, Any] = {cls.kind: cls for cls in classes}  # type: ignore[attr-defined]
+    kind = _object(state).get("kind")
+    if type(kind) is not str or kind not in by_kind:
+        wanted = " or ".join(map(repr, by_kind))
+        raise StateError(("kind",), f"expected {wanted}, but got {_described(kind)}")
     sizes = Sizes() if sizes is None else sizes
-    kind = kinds[name]
-    values = read_fields(state, stored_fields(kind), sizes, known=("kind",))
-    if hasattr(kind, "from_values"):
-        instance = kind.from_values(values, sizes)
+    cls = by_kind[kind]
+    values = read_fields(state, stored_fields(cls), sizes, besides=("kind",))
+    # The optional methods `from_values` and `check_state` are described at the top of this file.
+    if hasattr(cls, "from_values"):
+        instance = cls.from_values(values, sizes)
     else:
-        settings = signature(kind).parameters
-        instance = kind(**{name: value for name, value in values.items() if name in settings})
-        vars(instance).update({k: value for k, value in values.items() if k not in settings})
+        arguments = signature(cls).parameters
+        instance = cls(**{name: value for name, value in values.items() if name in arguments})
+        # Attributes that the constructor does not take, such as those of a fit.
+        vars(instance).update({k: value for k, value in values.items() if k not in arguments})
     if hasattr(instance, "check_state"):
         instance.check_state(sizes)
     return instance
 
 
 def read_fields(
-    state: Any, fields: Mapping[str, Form], sizes: Sizes, known: Sequence[str] = ()
+    state: Any, fields: Mapping[str, Form], sizes: Sizes, besides: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the values of fields; a field too few or too many is a StateError."""
+    """Return the value of each field, read by its form; `besides` are other keys that are legal.
+
+    A field too few or too many is a StateError.
+    """
+    unknown = [name for name in _object(state) if name not in fields and name not in besides]
+    if unknown:
+        raise StateError((), f"a field {unknown[0][:60]!r} that is not known")
     values: dict[str, Any] = {}
-    unknown = [name for name in _object(state) if name not in fields and name not in known]
-    need(not unknown, f"a field {unknown[0][:60]!r} that is not known" if unknown else "")
     for name, form in fields.items():
         with at(name):
             need(name in state, "it is missing")

@@ -65,11 +65,11 @@ def read_settings(state: Any, kind: type) -> dict[str, Any]:
     Settings that came after the file was written have their defaults.
     """
     names = [name for name in signature(kind).parameters if type(state) is dict and name in state]
-    return read_fields(state, dict.fromkeys(names, _setting), Sizes())
+    return read_fields(state, dict.fromkeys(names, _read_setting), Sizes())
 
 
 def setting_state(value: Any, name: str) -> Any:
-    """Return one setting as a plain value; `name` is for the error."""
+    """Return one setting as a plain value, which `_read_setting` reads; `name` is for the error."""
     if value is None or isinstance(value, (bool, int, float, str, np.generic, np.ndarray)):
         return value
     if isinstance(value, list):
@@ -104,7 +104,7 @@ def setting_state(value: Any, name: str) -> Any:
     )
 
 
-def _setting(value: Any, sizes: Sizes) -> Any:
+def _read_setting(value: Any, sizes: Sizes) -> Any:
     """Return one setting from its plain value."""
     if type(value) is list:
         return _SETTINGS(value, sizes)
@@ -113,13 +113,13 @@ def _setting(value: Any, sizes: Sizes) -> Any:
     kind = value.get("kind")
     if type(kind) is not str or kind not in _KINDS:
         raise StateError((), "a setting of an unknown kind")
-    fields, make = _KINDS[kind]
-    return make(**read_fields(value, fields, sizes, known=("kind",)))
+    fields, build = _KINDS[kind]
+    return build(**read_fields(value, fields, sizes, besides=("kind",)))
 
 
 def _mapping(entries: list[Any]) -> dict[Any, Any]:
-    pairs = all(type(pair) is list and len(pair) == 2 and _is_key(pair[0]) for pair in entries)
-    need(pairs, "expected pairs of a key and a value", "entries")
+    are_pairs = all(type(pair) is list and len(pair) == 2 and _is_key(pair[0]) for pair in entries)
+    need(are_pairs, "expected pairs of a key and a value", "entries")
     mapping = dict(entries)
     need(len(mapping) == len(entries), "expected no key twice", "entries")
     return mapping
@@ -149,7 +149,7 @@ def _template(step: str | None = None, settings: Any = None) -> Any:
     return kind(**read_settings(settings, kind))
 
 
-_SETTINGS = Each(_setting)
+_SETTINGS = Each(_read_setting)
 
 _KINDS: dict[str, tuple[dict[str, Form], Callable[..., Any]]] = {
     "tuple": ({"items": _SETTINGS}, lambda items: tuple(items)),
@@ -167,7 +167,7 @@ _KINDS: dict[str, tuple[dict[str, Form], Callable[..., Any]]] = {
     "preparation template": ({"settings": Plain()}, _template),
     "step template": ({"step": Choice(tuple(STEPS)), "settings": Plain()}, _template),
 }
-"""For each kind of setting its fields, and what makes it of them."""
+"""For each kind of setting its fields, and the function that builds it from them."""
 
 
 # -- fitted attributes ---------------------------------------------------------------------------
@@ -175,14 +175,14 @@ _KINDS: dict[str, tuple[dict[str, Form], Callable[..., Any]]] = {
 
 def _path_fault(path: Any, sizes: Sizes) -> str | None:
     """Return what is wrong with the rows of a submodel path, or None."""
-    whole, selected = path[path["step"] == "views"], path[path["selected"]]
+    whole_views, selected = path[path["step"] == "views"], path[path["selected"]]
     if len(selected) != 1:
         return "expected one selected row"
-    if not len(whole) or (path["step"] == "nothing").sum() != 1:
+    if not len(whole_views) or (path["step"] == "nothing").sum() != 1:
         return "expected one row of nothing, and rows of views"
     if selected["step"].iloc[0] == "per view":
         return None
-    if selected["n_views"].iloc[0] not in {0, *whole["n_views"]}:
+    if selected["n_views"].iloc[0] not in {0, *whole_views["n_views"]}:
         return "expected a row of as many views as are selected"
     return None
 
@@ -200,7 +200,7 @@ _DEVIATIONS = ByView(Numbers("C D", largest=np.inf, low=0.0))
 _OUTPUTS = Numbers("C", largest=np.inf)
 
 _SHARED: dict[str, Form] = {
-    # Read first: they say how many outputs and factors there are.
+    # Read first: they say how many outputs (C) and factors (K) there are. D are columns of a view.
     "loadings_": Numbers("C K"),
     "n_factors_": Integer(),
     "n_features_in_": Integer(1),
@@ -245,7 +245,7 @@ def _columns(*types: tuple[str, str]) -> dict[str, str | None]:
 
 
 def _path_table(metric: str) -> Form:
-    """The table of the submodel path."""
+    """The form of the table of the submodel path; `metric` is in the names of its columns."""
     columns = _columns(
         ("step", "text"),
         ("n_views n_features", "whole numbers"),
@@ -257,7 +257,7 @@ def _path_table(metric: str) -> Form:
 
 
 def _cost_table(metric: str) -> Form:
-    """The table of the costs along the submodel path."""
+    """The form of the table of costs along the submodel path; `metric` is in names of columns."""
     figures = " ".join(
         f"{name}{end}" for name in ("loss", metric) for end in ("", "_lower", "_upper")
     )
@@ -271,8 +271,8 @@ def _cost_table(metric: str) -> Form:
     return OrNone(Table(columns))
 
 
-def _selection(metric: str) -> dict[str, Form]:
-    """Return the attributes that come from the submodel path."""
+def _selection_forms(metric: str) -> dict[str, Form]:
+    """Return the forms of the attributes that only estimators with feature selection have."""
     return {
         "inclusion_probability_": ByView(Numbers("D", low=0.0, high=1.0 + 1e-9)),
         "factor_path_": Table(
@@ -283,6 +283,7 @@ def _selection(metric: str) -> dict[str, Form]:
             )
         ),
         "stacking_weights_": ByName(Number()),
+        # Gain in standard errors; infinite where these are zero.
         "signal_": Number(finite=False),
         "credible_sets_": Table(
             _columns(
@@ -300,10 +301,10 @@ def _selection(metric: str) -> dict[str, Form]:
 _CLASSES = ("binary", "multiclass", "multilabel")
 ESTIMATORS: dict[str, tuple[Any, Any, tuple[str, ...], dict[str, Form]]] = {
     "baldur classifier": (
-        BaldurClassifier, Predictor, _CLASSES, _SHARED | _CLASSIFIER | _selection("auc"),
+        BaldurClassifier, Predictor, _CLASSES, _SHARED | _CLASSIFIER | _selection_forms("auc"),
     ),
     "baldur regressor": (
-        BaldurRegressor, Predictor, ("regression",), _SHARED | _REGRESSOR | _selection("r2"),
+        BaldurRegressor, Predictor, ("regression",), _SHARED | _REGRESSOR | _selection_forms("r2"),
     ),
     "mean-field classifier": (
         PaperClassifier, MeanFieldPredictor, _CLASSES, _SHARED | _CLASSIFIER | _MEAN_FIELD,
@@ -355,7 +356,7 @@ def read_estimator(state: Any, sizes: Sizes) -> Any:
         "predictor": Plain(),
         "fitted": Plain(),
     }
-    values = read_fields(state, fields, Sizes(), known=("kind",))
+    values = read_fields(state, fields, Sizes(), besides=("kind",))
     with at("settings"):
         estimator = estimator_type(**read_settings(values["settings"], estimator_type))
         check_parameters(estimator)
@@ -368,12 +369,13 @@ def read_estimator(state: Any, sizes: Sizes) -> Any:
         for name, names in preparation.feature_names.items()
     }
     sizes.widths = dict(widths)
-    known = Sizes(widths)
+    input_sizes = Sizes(widths)
     with at("fitted"):
-        fitted = read_fields(values["fitted"], attributes, known)
-        _set_fitted(estimator, fitted, values["task"], known)
+        fitted = read_fields(values["fitted"], attributes, input_sizes)
+        _set_fitted(estimator, fitted, values["task"], input_sizes)
     # The predictor sees prepared columns; everything else is about those of the input.
-    prepared = Sizes(preparation.scaling_.n_features_, C=known.known["C"], K=known.known["K"])
+    outputs_and_factors = {name: input_sizes.known[name] for name in ("C", "K")}
+    prepared = Sizes(preparation.scaling_.n_features_, **outputs_and_factors)
     with at("predictor"):
         estimator._predictor = read_state(values["predictor"], predictor_type, sizes=prepared)
         if predictor_type is MeanFieldPredictor:
@@ -388,15 +390,15 @@ def read_estimator(state: Any, sizes: Sizes) -> Any:
 def _set_fitted(estimator: Any, fitted: dict[str, Any], task: str, sizes: Sizes) -> None:
     """Set the fitted attributes of an estimator, and refuse those that do not agree."""
     vars(estimator).update({name: value for name, value in fitted.items() if value is not None})
-    outputs, factors = sizes.known["C"], sizes.known["K"]
-    need(estimator.n_factors_ == factors, f"expected {factors}", "n_factors_")
+    n_outputs, n_factors = sizes.known["C"], sizes.known["K"]
+    need(estimator.n_factors_ == n_factors, f"expected {n_factors}", "n_factors_")
     if "sparsity_path_" in fitted:
         path = estimator.sparsity_path_
-        empty = path.loc[path["selected"], "n_features"].iloc[0] == 0
+        none = path.loc[path["selected"], "n_features"].iloc[0] == 0
         some = any(mask.any() for mask in estimator.selected_features_.values())
-        need(not (empty and some), "expected the row of what is selected", "sparsity_path_")
+        need(not (none and some), "expected the row of what is selected", "sparsity_path_")
     if task != "regression":
         estimator._task = task
         expected = 1 if task == "binary" else len(estimator.classes_)
-        need(outputs == expected, "expected one output per class", "classes_")
+        need(n_outputs == expected, "expected one output per class", "classes_")
         need(task != "binary" or len(estimator.classes_) == 2, "expected two classes", "classes_")
