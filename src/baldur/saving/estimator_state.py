@@ -272,7 +272,7 @@ def _cost_table(metric: str) -> Form:
 
 
 def _selection_forms(metric: str) -> dict[str, Form]:
-    """Return the forms of the attributes that only estimators with feature selection have."""
+    """Return the forms of the attributes of estimators with a submodel path, beside `_SHARED`."""
     return {
         "inclusion_probability_": ByView(Numbers("D", low=0.0, high=1.0 + 1e-9)),
         "factor_path_": Table(
@@ -394,9 +394,9 @@ def _set_fitted(estimator: Any, fitted: dict[str, Any], task: str, sizes: Sizes)
     need(estimator.n_factors_ == n_factors, f"expected {n_factors}", "n_factors_")
     if "sparsity_path_" in fitted:
         path = estimator.sparsity_path_
-        none = path.loc[path["selected"], "n_features"].iloc[0] == 0
+        is_empty = path.loc[path["selected"], "n_features"].iloc[0] == 0
         some = any(mask.any() for mask in estimator.selected_features_.values())
-        need(not (none and some), "expected the row of what is selected", "sparsity_path_")
+        need(not (is_empty and some), "expected the row of what is selected", "sparsity_path_")
     if task != "regression":
         estimator._task = task
         expected = 1 if task == "binary" else len(estimator.classes_)
