@@ -77,9 +77,10 @@ class Member:
 
 
 def sites_near(member: Member, step: int, likelihood: Likelihood) -> Sites:
-    """Return own sites (F, C, n) of a member's folds at one scale, those of the nearest known."""
+    """Return each output's own sites (F, C, n) at the scale of `step`, or the nearest there is."""
     shape = likelihood.weight.shape
     h, j = np.zeros(shape), np.zeros(shape)
+    # The nearest scale comes last and stays.
     for point in sorted(member.points, key=lambda point: -abs(point.step - step)):
         h[point.folds], j[point.folds] = point.q.separate_sites()
     return Sites(h, j)
@@ -103,11 +104,12 @@ def over_scales(
     """
     v = np.maximum(q.design.predictor_variance(q.s), np.finfo(float).tiny)
     F, C = len(v), q.likelihood.n_outputs
-    everyone = np.arange(F)
+    all_folds = np.arange(F)
     points_at: dict[int, ScalePoint] = {}
-    values: dict[int, Array] = {}
+    log_weights: dict[int, Array] = {}
 
     def compute(step: int, folds: IntArray, near: int | None) -> None:
+        """Compute posterior and ln weight at one scale, from the sites at the scale `near`."""
         scale = float(np.exp(step * SCALE_STEP))
         scaled = take_folds(q, folds).rescaled(scale)
         if start is not None:
@@ -116,36 +118,35 @@ def over_scales(
             place = np.searchsorted(points_at[near].folds, folds)
             scaled.sites = take_folds(points_at[near].q.sites, place)
             scaled.noise = take_folds(points_at[near].q.noise, place)
-        if q.design.absent is not None:
+        if q.design.absent is not None:  # sites and variances of missing views, in turn
             scaled.refresh()
             scaled.refresh_extra()
             scaled.optimise_sites(1, SITES_TOLERANCE)
             scaled.refresh_extra()
         scaled.optimise_sites(SITES_ITER if start is None else 1, SITES_TOLERANCE)
         points_at[step] = ScalePoint(step, folds, scaled)
-        value = np.full((F, C), -np.inf)
-        value[folds] = scaled.evidence() + log_scale_prior(v[folds] * scale)
-        values[step] = value
+        log_weights[step] = np.full((F, C), -np.inf)
+        log_weights[step][folds] = scaled.evidence() + log_scale_prior(v[folds] * scale)
 
     q.kernel = q.design.kernel(q.s)
     if start is None:
-        compute(0, everyone, None)
+        compute(0, all_folds, None)
     else:
         for point in start.points:
             compute(point.step, point.folds, None)
     for direction in (-1, 1) if start is None else ():
-        last, folds = 0, everyone
+        last, folds = 0, all_folds
         while len(folds) and abs(last + direction) <= most:
             compute(last + direction, folds, last)
             last += direction
-            folds = folds[~_ended(values, last, direction, folds)]
+            folds = folds[~_ended(log_weights, last, direction, folds)]
     q.kernel = None
     steps = sorted(points_at)
-    logs = np.stack([values[step] for step in steps])
+    logs = np.stack([log_weights[step] for step in steps])
     weights = np.exp(logs - logs.max(axis=0))
     weights[weights < np.exp(-SCALE_DROP)] = 0.0
     weights /= weights.sum(axis=0)
-    points = []
+    points = []  # without folds in which a point has no weight
     for step, weight in zip(steps, weights, strict=True):
         point = points_at[step]
         used = weight[point.folds].any(axis=1)
@@ -157,15 +158,19 @@ def over_scales(
     return points, weights[[weight.any() for weight in weights]]
 
 
-def _ended(values: dict[int, Array], last: int, direction: int, folds: IntArray) -> Mask:
-    """Return the folds for which scales further out have negligible weight."""
-    least = np.max([value[folds] for value in values.values()], axis=0) - SCALE_DROP
-    here = values[last][folds]
+def _ended(log_weights: dict[int, Array], last: int, direction: int, folds: IntArray) -> Mask:
+    """Return which of the folds need no scale beyond the `last` one in this direction.
+
+    Its ln weight is negligible, or that of the next is by a parabola through the last three.
+    """
+    least = np.max([value[folds] for value in log_weights.values()], axis=0) - SCALE_DROP
+    here = log_weights[last][folds]
     ended = (here < least).all(axis=1)
-    known = [values[k][folds] for k in (last - direction, last - 2 * direction) if k in values]
-    if len(known) == 2:
-        with np.errstate(invalid="ignore"):
-            ended |= (parabola(here, *known) < least).all(axis=1)
+    steps_before = (last - direction, last - 2 * direction)
+    before = [log_weights[k][folds] for k in steps_before if k in log_weights]
+    if len(before) == 2:
+        with np.errstate(invalid="ignore"):  # -inf where a fold has no such point
+            ended |= (parabola(here, *before) < least).all(axis=1)
     return np.asarray(ended)
 
 
@@ -178,7 +183,7 @@ def fit_pooled(design: Design, likelihood: Likelihood) -> Member:
     """Integrate over the one prior variance of all features, from a predictor of variance 1 on."""
     began = time.perf_counter()
     scales = design.scales()
-    total = np.maximum(scales.sum(axis=1), 1e-12)
+    total = np.maximum(scales.sum(axis=1), 1e-12)  # 1/total gives the predictor variance 1
     shape = (len(scales), likelihood.n_precisions, design.n_views)
     variances = np.broadcast_to(1.0 / total[:, None, None], shape)
     q = WeightPosterior.start(design, likelihood, design.spread(variances))
@@ -227,11 +232,12 @@ def learn_variances(
     start: Member | None = None,
     near: tuple[WeightPosterior, Array] | None = None,
 ) -> tuple[WeightPosterior, Array, list[dict[str, Any]], Array]:
-    """Return q(w) at the learned variance of each view, the variances (F, C, M) and the record.
+    """Return q(w) at the learned variance of each view, these (F, C, M), record and convergence.
 
-    The arguments are those of `fit_per_view`, the largest change that counts as converged, and
-    optionally a posterior of the same folds with other features to begin at (`near`): its sites,
-    with the variance (F, C, M) that its prior gives each view's part of eta.
+    The iteration is described at `fit_per_view`. It begins at equal variances of all views' parts
+    of eta; at the fit in which outputs shared site precisions (`start`); or at a posterior of the
+    same folds with other features (`near`): its sites, and the variance (F, C, M) that its prior
+    gives each view's part of eta. `tolerance` is the largest change that counts as converged.
     """
     began = time.perf_counter()
     scales = np.maximum(design.scales(), 1e-12)[:, None, :]  # (F, 1, M)
@@ -250,24 +256,24 @@ def learn_variances(
         whole.sites = sites_near(start, 0, likelihood)
     elif near is not None:
         whole.sites, whole.noise = near[0].sites, near[0].noise
-    q, folds = whole, np.arange(F)
+    q, folds = whole, np.arange(F)  # those that have not converged
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
-    steps: list[Array] = []
+    steps: list[Array] = []  # the last values of ln variance
     for iteration in range(max_iter if start is None else min(OWN_ITER, max_iter)):
-        now = variances[folds]
-        q = q.with_variances(q.design.spread(now))
+        current = variances[folds]
+        q = q.with_variances(q.design.spread(current))
         q.refresh()
         q.refresh_extra()
-        ratio, used = q.design.strengths(q.solution, q.s, q.sites.h)
-        if ratio.shape[1] > C:  # outputs share their variances
-            ratio = ratio.mean(axis=1, keepdims=True)
+        strength, determined = q.design.strengths(q.solution, q.s, q.sites.h)
+        if strength.shape[1] > C:  # outputs share their variances
+            strength = strength.mean(axis=1, keepdims=True)
         q.damped_update(iteration)
-        reach = now * scales[folds] / PREDICTOR_SD**2
-        new = now * ratio / (used + reach + 1e-300)
+        by_prior = current * scales[folds] / PREDICTOR_SD**2  # v/25
+        new = current * strength / (determined + by_prior + 1e-300)
         new = np.clip(new, 1e-12 / scales[folds], 1e6 / scales[folds])
-        share = now * scales[folds] / (now * scales[folds]).sum(axis=2, keepdims=True)
-        change = (np.abs(new / now - 1.0) * share).max(axis=(1, 2))
+        share = current * scales[folds] / (current * scales[folds]).sum(axis=2, keepdims=True)
+        change = (np.abs(new / current - 1.0) * share).max(axis=(1, 2))
         going = (change >= tolerance) | (iteration < least)
         variances[folds] = new
         if iteration >= least:
@@ -311,6 +317,7 @@ def extrapolated(steps: Sequence[Array], share: Array) -> Array:
     r, v = second - first, third - 2.0 * second + first
     lengths = [(share * step**2).sum(axis=-1, keepdims=True) for step in (r, v)]
     a = np.clip(np.sqrt(lengths[0] / np.maximum(lengths[1], 1e-300)), 1.0, LONGEST_STEP)
+    # Not further than e^2 from the last value.
     return np.clip(first + 2.0 * a * r + a**2 * v, third - 2.0, third + 2.0)
 
 
@@ -329,24 +336,27 @@ def share_beyond_chance(squares: Array, size: int, n_tests: int) -> Array:
 
     `squares` (F, L) are z^2, falling; `n_tests` features times outputs could have been chosen.
     """
+    # The mean of the `size` largest of so many z^2 that chance alone would give.
     ranks = np.arange(1, size + 1) - 0.5
     by_chance = float(chi2.isf(ranks / max(n_tests, size), 1).mean())
     mean = squares[:, :size].mean(axis=1)
     return np.maximum(1.0 - by_chance / np.maximum(mean, 1e-12), LEAST)
 
 
-def marginal_associations(design: ColumnDesign, left: Array) -> tuple[IntArray, Array]:
+def marginal_associations(design: ColumnDesign, residuals: Array) -> tuple[IntArray, Array]:
     """Return all candidate columns by falling association z_d = x_d^T r, and z^2, each (F, L).
 
     r has length 1 over the rows that have the view of the column; cells of other rows are 0. Of
     several outputs the largest absolute value counts. Columns that pad come last.
 
-    Shapes: left (F, C, n).
+    Shapes: residuals (F, C, n).
     """
+    F, _, n = residuals.shape
     absent = design.absent
-    present = np.ones((*left.shape[::2], design.n_views)) if absent is None else 1.0 - absent
-    power = np.matmul(left**2, present)  # (F, C, M)
-    z2 = np.square(np.matmul(left, design.X1[:, :, 1:])) / np.maximum(design.spread(power), 1e-12)
+    present = np.ones((F, n, design.n_views)) if absent is None else 1.0 - absent
+    power = np.matmul(residuals**2, present)  # (F, C, M); squared length over rows with the view
+    z2 = np.square(np.matmul(residuals, design.X1[:, :, 1:]))
+    z2 /= np.maximum(design.spread(power), 1e-12)
     z2 = z2.max(axis=1)
     z2[design.owner == design.n_views] = -1.0
     order = np.argsort(-z2, axis=1, kind="stable")
@@ -365,7 +375,8 @@ def fit_screened(
     """Learn q(w) of the strongest columns, with one prior variance per view.
 
     The variances are multiplied by the share that chance does not explain. They are not integrated
-    over: their evidence would use the outcome twice, because it chose the columns.
+    over: their evidence would use the outcome twice, because it chose the columns. The iteration
+    begins at `smaller`, the member with fewer columns, if there is one.
 
     Shapes: columns (F, K), share (F,).
     """

@@ -58,7 +58,7 @@ class ColumnDesign:
         return (self.owner[..., None] == np.arange(self.n_views)).astype(float)
 
     def columns(self, chosen: IntArray, used: Array) -> ColumnDesign:
-        """Return some columns (F, K) of each fold, zero where `used` (F, K) is 0; training only."""
+        """Return training rows of columns (F, K) of each fold, zero where `used` (F, K) is 0."""
         X = np.take_along_axis(self.X1[:, :, 1:], chosen[:, None, :], axis=2)
         X1 = np.concatenate([self.X1[:, :, :1], X * used[:, None, :]], axis=2)
         owner = np.where(used > 0, np.take_along_axis(self.owner, chosen, axis=1), self.n_views)
@@ -82,7 +82,7 @@ class ColumnDesign:
         return replace(self, X1=self.X1[:, :, :count], owner=owner, held=held)
 
     def scales(self) -> Array:
-        """Return sum_d mean_n x_nd^2 of every view, (F, M)."""
+        """Return sum_d mean_n x_nd^2 of every view, (F, M): Var eta under weights of variance 1."""
         squares = np.einsum("fnl,fnl->fl", self.X1[:, :, 1:], self.X1[:, :, 1:])
         return np.asarray(np.einsum("fl,flm->fm", squares, self.membership) / self.count[:, None])
 
@@ -115,7 +115,7 @@ class ColumnDesign:
         """Return X diag(s) X^T + s_0, (F, C, n, n); None where the feature solver is used."""
         if self.uses_features:
             return None
-        at = _with_variance(s)
+        at = _with_variance(s)  # columns of variance 0 add nothing
         X = self.X1[:, :, 1:]
         if at is not None:
             X, s = _take(X, at), _take(s, at)
@@ -136,10 +136,13 @@ class ColumnDesign:
         return feature_posterior(self.X1, np.concatenate([first, s], axis=2), *sites, rows=rows)
 
     def statistics(self, q: Posterior, h: Array) -> tuple[Array, Array]:
-        """Return x_d^T alpha and x_d^T C^-1 x_d of the columns, each (F, C, L)."""
+        """Return x_d^T alpha and x_d^T C^-1 x_d of the columns, each (F, C, L).
+
+        What the rows say of each weight: the linear term, and how much of its precision.
+        """
         X = self.X1[:, :, 1:]
         projected = np.matmul(q.alpha, X)
-        if isinstance(q, FeaturePosterior) and q.X1 is self.X1:
+        if isinstance(q, FeaturePosterior) and q.X1 is self.X1:  # products are known
             return projected, q.column_quadratics(h)[..., 1:]
         return projected, q.quadratics(X, h)
 
@@ -151,16 +154,21 @@ class ColumnDesign:
         return s * projected, np.maximum(s - s**2 * S, 0.0)
 
     def strengths(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:
-        """Return sum_d <w_d>^2/s_d and sum_d (1 - Var w_d/s_d) of every view, each (F, C, M)."""
+        """Return sum_d <w_d>^2/s_d and sum_d (1 - Var w_d/s_d) of every view, each (F, C, M).
+
+        The latter is the number of weights that the data determine; where the two are equal, the
+        prior variance of the view is at its fixed point.
+        """
         w, var = self.weights(q, s, h)
         safe = np.where(s > 0, s, 1.0)
-        used = np.where(s > 0, 1.0 - var / safe, 0.0)
-        return self.by_view(w**2 / safe), self.by_view(used)
+        determined = np.where(s > 0, 1.0 - var / safe, 0.0)
+        return self.by_view(w**2 / safe), self.by_view(determined)
 
     def parts(self, q: Posterior, s: Array) -> Array:
         """Return each view's part of <eta>, X_m <w_m>, (F, M, C, n)."""
         X = self.X1[:, :, 1:]
         w = q.w[..., 1:] if isinstance(q, FeaturePosterior) else s * np.matmul(q.alpha, X)
+        # The weights of each view, 0 for columns of others, (F, M, C, L).
         split = w[:, None] * self.membership.swapaxes(1, 2)[:, :, None, :]
         return np.asarray(np.matmul(split, X.swapaxes(1, 2)[:, None]))
 
@@ -222,7 +230,7 @@ class GramDesign:
         return self.grams.shape[1]
 
     def scales(self) -> Array:
-        """Return tr(X_m X_m^T)/n of every view, (F, M)."""
+        """Return tr(X_m X_m^T)/n of every view, (F, M): Var eta under weights of variance 1."""
         return np.asarray(np.einsum("fmnn->fm", self.grams) / self.count[:, None])
 
     def spread(self, by_view: Array) -> Array:
@@ -247,14 +255,17 @@ class GramDesign:
         return sample_posterior(self.kernel(s) if kernel is None else kernel, *sites)
 
     def strengths(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:
-        """Return s alpha^T G alpha and s tr(C^-1 G) of every view, each (F, C, M)."""
+        """Return s alpha^T G alpha and s tr(C^-1 G) of every view, each (F, C, M).
+
+        These are the sums over features of the method of the same name of a `ColumnDesign`.
+        """
         assert isinstance(q, SamplePosterior)
         F, M, n, _ = self.grams.shape
         along = np.matmul(q.alpha[:, None], self.grams)  # (F, M, C, n)
         power = np.einsum("fmcn,fcn->fcm", along, q.alpha)
         flat = self.grams.reshape(F, M, n * n)
-        used = np.matmul(q.inverse.reshape(F, -1, n * n), flat.swapaxes(1, 2))
-        return s * power, s * used
+        determined = np.matmul(q.inverse.reshape(F, -1, n * n), flat.swapaxes(1, 2))
+        return s * power, s * determined
 
     def parts(self, q: Posterior, s: Array) -> Array:
         """Return each view's part of <eta>, s G alpha, (F, M, C, n)."""
@@ -294,7 +305,10 @@ def _with_variance(s: Array) -> IntArray | None:
 
 
 def marked_columns(mask: Mask, least: int = 0) -> tuple[IntArray, Array]:
-    """Return the marked columns (F, L) of each fold, (F, K), and 1 where they are not padding."""
+    """Return the marked columns (F, L) of each fold, (F, K), and 1 where they are not padding.
+
+    K is the largest number of any fold, and not below `least`.
+    """
     count = mask.sum(axis=1)
     K = max(int(count.max(initial=0)), least)
     columns = np.argsort(~mask, axis=1, kind="stable")[:, :K]
@@ -304,7 +318,7 @@ def marked_columns(mask: Mask, least: int = 0) -> tuple[IntArray, Array]:
 def values_of_owner(by_view: Array, owner: IntArray, padding: float = 0.0) -> Array:
     """Return the value of the view of each column, (F, ..., L), from those of views, (F, ..., M).
 
-    Shapes: owner (F, L).
+    Columns whose `owner` (F, L) is M pad, and get the value `padding`.
     """
     last = np.full((*by_view.shape[:-1], 1), padding)
     at = owner.reshape(len(owner), *[1] * (by_view.ndim - 2), owner.shape[1])
@@ -317,7 +331,10 @@ def _take(values: Array, at: IntArray) -> Array:
 
 
 def predict_rows(q: SamplePosterior, K: Array, diagonal: Array) -> tuple[Array, Array]:
-    """Return mean and variance of f from kernels (F, C, p, n) and (F, C, p) of new rows."""
+    """Return mean and variance of f for p new rows, each (F, C, p).
+
+    Shapes: K (F, C, p, n), kernel with the n training rows; diagonal (F, C, p), with themselves.
+    """
     mean = matvec(K, q.alpha)
     var = np.empty_like(diagonal)
     for at in np.ndindex(diagonal.shape[:2]):
@@ -327,7 +344,7 @@ def predict_rows(q: SamplePosterior, K: Array, diagonal: Array) -> tuple[Array, 
 
 
 def _left_variance(K: Array, half: Array) -> float:
-    """Return tr(K - K C^-1 K) for a part K of the kernel."""
+    """Return tr(K - K C^-1 K), the posterior variance of the part of f that has the kernel K."""
     return max(float(np.trace(K) - np.square(half @ K).sum()), 0.0)
 
 

@@ -86,19 +86,22 @@ class Ensemble:
         """
         if self.base_variance.any():
             return np.ones((len(self.batch), len(self.names)))
-        left = []
-        counted = self.batch.counted / self.batch.count[:, None]
+        confidence = []
+        counted = self.batch.counted / self.batch.count[:, None]  # (F, n); sums to one
         for k in range(len(self.names)):
             at = self.member_of == k
             _, var = mixture(self.mean[at], self.var[at], self.weights[at][..., None])
-            left.append(np.einsum("fcn,fn->f", shrinkage(var), counted) / var.shape[1])
-        return np.stack(left, axis=1)
+            confidence.append(np.einsum("fcn,fn->f", shrinkage(var), counted) / var.shape[1])
+        return np.stack(confidence, axis=1)
 
     def point_weights(self, shares: Array) -> Array:
-        """Return weights (J, F, C) of the points under shares (F, K) of the members."""
+        """Return weights (J, F, C) of the points under shares (F, K) of the members.
+
+        Points of negligible weight in every output of a fold get 0, so that none is computed.
+        """
         weights = shares.T[self.member_of][:, :, None] * self.weights
-        most = weights.max(axis=2)
-        weights[most < np.minimum(NEGLIGIBLE, most.max(axis=0))] = 0.0
+        largest = weights.max(axis=2)  # (J, F)
+        weights[largest < np.minimum(NEGLIGIBLE, largest.max(axis=0))] = 0.0
         return np.asarray(weights / weights.sum(axis=0))
 
     def first_weights(self) -> Array:
@@ -127,10 +130,11 @@ class Ensemble:
     def posteriors(
         self, weights: Array, candidates: ColumnDesign, dense: Design, *, every: bool = False
     ) -> Iterator[tuple[int, IntArray, WeightPosterior]]:
-        """Yield the points with positive weights (J, F, C): number, folds, and q(w) unsolved.
+        """Yield each point's number, its folds with a weight (J, F, C) above 0, and q(w) in them.
 
-        The designs are those of the batch. A point that is about some candidates has these as its
-        columns, or with `every` all of them, those that it has not chosen with variance 0.
+        q(w) has its sites and prior variances and is not solved. The designs are those of the
+        batch. A point that chose some candidates has these as its columns, or with `every` all of
+        them, the others with variance 0.
         """
         for j, point in enumerate(self.points):
             at = np.flatnonzero(weights[j, point.folds].any(axis=1))
@@ -175,16 +179,16 @@ def fit_ensemble(
     widths = np.array(problem.widths)
     likelihood = batch.likelihood()
     several = problem.logistic and likelihood.n_outputs > 1
-    outputs = replace(likelihood, shared=several)
+    shared = replace(likelihood, shared=several)
 
-    def fit(member: Callable[..., Member], start: Member | None) -> tuple[Member, Member]:
+    def fit(fit_member: Callable[..., Member], start: Member | None) -> tuple[Member, Member]:
         """Fit several labels first with site precisions that they share; return both fits."""
-        first = member(outputs, start=start, max_iter=max_iter)
-        last = member(likelihood, start=first, max_iter=max_iter) if several else first
+        first = fit_member(shared, start=start, max_iter=max_iter)
+        last = fit_member(likelihood, start=first, max_iter=max_iter) if several else first
         return first, last
 
     fitted: dict[str, Member] = {}
-    slab: Member | None = None
+    slab: Member | None = None  # where the second of them starts
     for name in ("spike_slab", "spike_slab_wide"):
         if name in members or "spike_slab_wide" in members:
             wide = name == "spike_slab_wide"
@@ -194,19 +198,19 @@ def fit_ensemble(
     if "per_view" in members and len(widths) > 1:
         fitted["per_view"] = fit(partial(fit_per_view, dense), None)[1]
     if "pooled" in members:
-        fitted["pooled"] = fit_pooled(dense, outputs)
+        fitted["pooled"] = fit_pooled(dense, shared)
     elif "per_view" in members and len(widths) == 1:
-        fitted["per_view"] = fit_pooled(dense, outputs)
+        fitted["per_view"] = fit_pooled(dense, shared)
     total = int(widths.sum())
     sizes = _screened_sizes(members, total, alone=not fitted)
     if sizes:
-        left = residual(likelihood.T, likelihood.weight, logistic=problem.logistic)
-        order, squares = marginal_associations(candidates, left)
+        residuals = residual(likelihood.T, likelihood.weight, logistic=problem.logistic)
+        order, squares = marginal_associations(candidates, residuals)
     smaller: Member | None = None
     for name, size in sizes.items():
         smaller = fitted[name] = fit_screened(
             candidates,
-            outputs,
+            shared,
             order[:, :size],
             share_beyond_chance(squares, size, total * likelihood.n_outputs),
             smaller=smaller,
@@ -227,7 +231,7 @@ def _screened_sizes(members: Sequence[str], n_features: int, *, alone: bool) -> 
 
 
 def _summarise(batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Member]) -> Ensemble:
-    """Compute the moments of every point, and release the memory of its posterior."""
+    """Return the ensemble with moments of every point, whose posterior's memory is released."""
     F, C, n = likelihood.weight.shape
     p, M = batch.held.shape[1], batch.data.n_views
     shapes = {
@@ -236,7 +240,7 @@ def _summarise(batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Membe
     }  # fmt: skip
     points = [point for member in fitted.values() for point in member.points]
     moments = {name: np.zeros((len(points), *shape)) for name, shape in shapes.items()}
-    moments["held_var"] += 1.0
+    moments["held_var"] += 1.0  # where a point does not count, a variance without effect
     for j, point in enumerate(points):
         q, folds = point.q.with_separate_precisions(), point.folds
         moments["mean"][j, folds], moments["var"][j, folds] = q.moments()
@@ -277,6 +281,7 @@ def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
     C = q.s.shape[1]
     mask = np.repeat(views[:, None].astype(float), C, axis=1)
     smaller = q.with_variances(q.s * q.design.spread(mask))
+    # Sites and the variances of missing views depend on each other.
     for _ in range(1 if q.design.absent is None else 2):
         smaller.refresh()
         smaller.refresh_extra()
@@ -327,12 +332,16 @@ def moments_by_views(
 def _nested_moments(
     q: WeightPosterior, order: IntArray, counts: Sequence[int]
 ) -> Iterator[tuple[Array, Array]]:
-    """Return the same from one factorisation, for logistic outputs and the feature solver."""
+    """Return what `moments_by_views` does, from one factorisation for all numbers of views.
+
+    For logistic outputs and the feature solver. With columns in the order of their views, the
+    model of the first views has the first rows of the factor of the covariance.
+    """
     design: ColumnDesign = q.design
     F, M = order.shape
-    rank = np.full((F, M + 1), M)
-    np.put_along_axis(rank, order, np.tile(np.arange(M), (F, 1)), axis=1)
-    enters = np.take_along_axis(rank, design.owner, axis=1)  # (F, L), M for columns that pad
+    place = np.full((F, M + 1), M)  # of each view in the order
+    np.put_along_axis(place, order, np.tile(np.arange(M), (F, 1)), axis=1)
+    enters = np.take_along_axis(place, design.owner, axis=1)  # (F, L), M for columns that pad
     columns = np.argsort(enters, axis=1, kind="stable")
     # Columns of the first views and the intercept, for each number of views and fold.
     ends = 1 + (enters[None] < np.array(counts)[:, None, None]).sum(axis=2)

@@ -42,8 +42,8 @@ def inner_folds(
     n = len(labels)
     stratified = task in ("binary", "multiclass")
     outputs = len(np.unique(labels)) if task == "multiclass" else int(np.prod(np.shape(labels)[1:]))
-    repeats = CHEAP**2 // (n**2 * outputs)
-    n_folds = min(N_FOLDS if repeats else FEWER_FOLDS, n)
+    cheap = CHEAP**2 // (n**2 * outputs) > 0  # whether one repeat is
+    n_folds = min(N_FOLDS if cheap else FEWER_FOLDS, n)
     if stratified:
         n_folds = max(2, min(n_folds, int(np.unique(labels, return_counts=True)[1].min())))
     if groups is not None:
@@ -209,7 +209,10 @@ class FoldBatch:
         return kind(T, np.repeat(weight[:, None], T.shape[1], axis=1))
 
     def candidate_cells(self, rows: IntArray, counted: Array) -> Array:
-        """Return cells of the candidates, (F, rows, L), zero where either is padding."""
+        """Return cells of the candidates in rows (F, R), (F, R, L), zero where either is padding.
+
+        `counted` (F, R) is 1 where a row is real.
+        """
         cells = self.data.columns[rows[:, :, None], self.candidates[:, None, :]]
         cells *= self.used[:, None, :]
         cells *= counted[:, :, None]
@@ -218,7 +221,7 @@ class FoldBatch:
     def candidate_design(self, held: bool = True) -> ColumnDesign:
         """Return the candidates as columns."""
         X1 = with_ones(self.candidate_cells(self.rows, self.counted))
-        X1[:, :, 0] = self.counted
+        X1[:, :, 0] = self.counted  # the intercept, 0 in rows that pad
         new = with_ones(self.candidate_cells(self.held, self.held_counted)) if held else None
         return ColumnDesign(
             X1,
@@ -239,9 +242,11 @@ class FoldBatch:
     def gram_design(self) -> GramDesign:
         """Return all features through the Gram matrices of their views."""
         assert self.data.grams is not None
-        at, real = self.rows, self.counted[:, None, :, None]
+        at = self.rows
+        real = self.counted[:, None, :, None]  # (F, 1, n, 1)
         grams = self.data.grams[:, at[:, :, None], at[:, None, :]].swapaxes(0, 1)
         grams = np.ascontiguousarray(grams) * real * real.swapaxes(2, 3)
+        # Held-out by training rows, (F, M, p, n).
         cross = self.data.grams[:, self.held[:, :, None], at[:, None, :]].swapaxes(0, 1)
         lengths = self.data.grams[:, self.held, self.held].swapaxes(0, 1)
         return GramDesign(
@@ -260,12 +265,15 @@ def gather_data(
     chosen: Sequence[Index],
     grams: Sequence[Array] | None,
 ) -> tuple[EnsembleData, list[IntArray]]:
-    """Return the data that all folds share, and the indices of each fold's candidates in it."""
+    """Return the data that all folds share, and the indices of each fold's candidates in it.
+
+    `chosen` are the candidates of each fold, whose union is read; `grams` Gram matrices of views.
+    """
     M = len(problem.views)
     always = [np.zeros(0, dtype=np.intp)] * M if problem.always is None else problem.always
     union = [np.unique(np.concatenate([index[m] for index in chosen])) for m in range(M)]
     edges = np.concatenate([[0], np.cumsum([len(columns) for columns in union])])
-    places = [
+    places = [  # of the candidates of each fold in the union
         np.concatenate([edges[m] + np.searchsorted(union[m], index[m]) for m in range(M)]).astype(
             np.intp
         )
@@ -290,15 +298,19 @@ def gather_data(
 
 
 def folds_at_once(data: EnsembleData, n: int, L: int) -> int:
-    """Return how many folds of n rows and L candidates are fitted in one batch."""
+    """Return how many folds of n rows and L candidates are fitted in one batch.
+
+    As many as `BATCH_BYTES` and `CACHE_BYTES` have room for.
+    """
     C, M = data.problem.T.shape[1], 0 if data.grams is None else data.n_views
     side = n if data.grams is not None else min(n, L + 1)
-    square = 8 * C * side * side
+    square = 8 * C * side * side  # bytes of one matrix per output
     per_fold = 4 * square + 8 * (M * n * n + (3 + C) * n * L)
     return max(1, min(BATCH_BYTES // per_fold, CACHE_BYTES // square))
 
 
 def _pad(parts: Sequence[IntArray]) -> tuple[IntArray, Array]:
+    """Return F arrays as one, (F, longest), padded with 0, and 1 where it is not padding."""
     longest = max(map(len, parts))
     out = np.zeros((len(parts), longest), dtype=np.intp)
     real = np.zeros((len(parts), longest))
@@ -383,25 +395,25 @@ def best_features(scores: Sequence[Array], limit: int) -> Index:
 def candidates(
     problem: Problem, fits: Sequence[IntArray]
 ) -> tuple[list[Index], list[Array] | None]:
-    """Return the candidates of each set of training rows, and the Gram matrix of each view.
+    """Return the candidates of each set of training rows (`fits`) and the Gram matrix of each view.
 
-    One pass over the views gives both. The candidates are all features, and there are no Gram
-    matrices, where features are fewer than the samples; and all features, where they are fewer than
-    `CANDIDATES`.
+    One pass over the views gives both. Candidates have the strongest association with the residuals
+    of the base rate. They are all features, and there are no Gram matrices, where features are
+    fewer than the samples; and all features, where they are fewer than `CANDIDATES`.
     """
     if sum(problem.widths) <= max(CANDIDATES, problem.n_samples):
         every = [[np.arange(D) for D in problem.widths] for _ in fits]
         if sum(problem.widths) < problem.n_samples:
             return every, None
         return every, [view.weighted_gram() for view in problem.views]
-    columns = []
+    residuals = []  # of each fit, (N, C), of unit length, 0 in rows that it does not have
     for rows in fits:
         left = residual(problem.T[rows].T, problem.weight[rows], logistic=problem.logistic).T
         full: Array = np.zeros(np.shape(problem.T))
         full[rows] = left / np.maximum(np.linalg.norm(left, axis=0), 1e-12)
-        columns.append(full)
-    first = np.cumsum([0, *(part.shape[1] for part in columns[:-1])])
-    A = np.hstack(columns)
+        residuals.append(full)
+    first = np.cumsum([0, *(part.shape[1] for part in residuals[:-1])])
+    A = np.hstack(residuals)
     grams = [np.zeros((problem.n_samples, problem.n_samples)) for _ in problem.views]
     most = max(CANDIDATES, PER_VIEW)
     best = [
@@ -427,17 +439,19 @@ def strongest(
 ) -> tuple[IntArray, Array]:
     """Return the features with the largest |x_d^T a| of every fit, and the values, (K, fits).
 
-    In one pass, without holding the projections of all features. Features are in rising order.
+    In one pass, without holding the projections of all features; the Gram matrix of the view is
+    added to `gram`. Features are in rising order.
 
-    Shapes: A (N, P), first (fits,), gram (N, N).
+    Shapes: A (N, P) of vectors a, first (fits,) the column of A where each fit begins, gram (N, N).
     """
     places = np.empty((0, len(first)), dtype=np.intp)
     scores = np.empty((0, len(first)))
-    for columns, part in view.project_blocks(A, gram):
-        here = np.maximum.reduceat(np.abs(part), first, axis=1).astype(float)
+    for columns, projections in view.project_blocks(A, gram):
+        # The largest over the vectors of each fit.
+        block = np.maximum.reduceat(np.abs(projections), first, axis=1).astype(float)
         at = np.arange(view.shape[1])[columns]
         places = np.concatenate([places, np.tile(at[:, None], len(first))])
-        scores = np.concatenate([scores, here])
+        scores = np.concatenate([scores, block])
         if len(scores) > 4 * count:
             places, scores = _largest(places, scores, count)
     if len(scores) > count:
@@ -447,7 +461,7 @@ def strongest(
 
 
 def _largest(places: IntArray, scores: Array, count: int) -> tuple[IntArray, Array]:
-    """Return the row indices of the largest scores of every column."""
+    """Return places and values of the `count` largest scores of every column, in no order."""
     at = np.argpartition(-scores, count - 1, axis=0)[:count]
     return np.take_along_axis(places, at, axis=0), np.take_along_axis(scores, at, axis=0)
 

@@ -47,7 +47,7 @@ class WeightPosterior:
 
     @classmethod
     def start(cls, design: Design, likelihood: Likelihood, s: Array) -> WeightPosterior:
-        """Return q(w) with sites at the base rate, with unit uncertainty."""
+        """Return q(w) to begin an iteration with: its sites fit eta ~ N(base rate, 1)."""
         shape = (len(s), likelihood.n_outputs, likelihood.weight.shape[-1])
         mean = np.broadcast_to(likelihood.base_logit()[..., None], shape)
         noise = likelihood.noise_at(mean, np.zeros(shape))
@@ -59,12 +59,12 @@ class WeightPosterior:
         return replace(self, design=None, kernel=None, solution=None)
 
     def put(self, at: IntArray, part: WeightPosterior) -> None:
-        """Replace sites, noise and solution of some folds."""
+        """Replace sites, noise and solution of the folds `at` by those of q(w) of these alone."""
         self.put_sites(at, part)
         self.solution = put_folds(self.solution, at, part.solution)
 
     def put_sites(self, at: IntArray, part: WeightPosterior) -> None:
-        """Replace sites, noise and the variance of missing views of some folds."""
+        """Replace sites, noise and the variance of missing views of the folds `at`."""
         self.sites = put_folds(deepcopy(self.sites), at, part.sites)
         self.noise = put_folds(deepcopy(self.noise), at, part.noise)
         if np.ndim(part.extra):
@@ -77,10 +77,10 @@ class WeightPosterior:
         return replace(self, s=s, design=design, kernel=None, solution=None)
 
     def rescaled(self, factor: float) -> WeightPosterior:
-        """Return the same sites under all prior variances times a factor."""
+        """Return the same sites under the prior variances of all features times a factor."""
         K = self.kernel
         if K is not None:
-            s0 = self.design.intercept_var
+            s0 = self.design.intercept_var  # stays as it is
             K = K - s0
             K *= factor
             K += s0
@@ -109,25 +109,26 @@ class WeightPosterior:
         """
         if not isinstance(self.likelihood, LogisticLikelihood):
             return
-        outputs = replace(self.likelihood, shared=False)
+        likelihood = replace(self.likelihood, shared=False)
         (h, j), solution = self.sites, self.solution
         mean, var = self.moments()
-        d: Any = None
+        d: Any = None  # there are no directions d, u before the first step
         u = last_size = last_r = d
         for _ in range(MEAN_STEPS):
-            _, best = outputs.evaluate(mean, var, None)
+            _, best = likelihood.evaluate(mean, var, None)
             r = best.j + (h - best.h) * mean - j
             smooth = solution.smooth(r, self.kernel)
-            size = (r * smooth).sum(axis=-1, keepdims=True)
+            size = (r * smooth).sum(axis=-1, keepdims=True)  # about twice the gain of a step
             going = size > MEAN_TOLERANCE
             if not going.any():
                 break
             if d is None:
                 d, u = r, smooth
             else:
-                turn = np.maximum(size - (last_r * smooth).sum(axis=-1, keepdims=True), 0.0)
-                turn /= np.maximum(last_size, 1e-300)
-                d, u = r + turn * d, smooth + turn * u
+                # The rule of Polak and Ribiere.
+                beta = np.maximum(size - (last_r * smooth).sum(axis=-1, keepdims=True), 0.0)
+                beta /= np.maximum(last_size, 1e-300)
+                d, u = r + beta * d, smooth + beta * u
             slope = (r * u).sum(axis=-1, keepdims=True)
             curvature = (((best.h - h) * u + d) * u).sum(axis=-1, keepdims=True)
             length = np.clip(slope / np.maximum(curvature, 1e-300), 0.0, LONGEST_MEAN_STEP)
@@ -138,7 +139,7 @@ class WeightPosterior:
         self.solution = solution.with_linear(h, j, mean)
 
     def separate_sites(self) -> Sites:
-        """Return the sites with separate precisions for each output."""
+        """Return sites of each output's own precisions; those that are best here if they share."""
         if not self.likelihood.shared:
             return self.sites
         return replace(self.likelihood, shared=False).evaluate(*self.moments(), None)[1]
@@ -146,14 +147,15 @@ class WeightPosterior:
     def with_separate_precisions(self) -> WeightPosterior:
         """Return q(w) with each output's own site precisions and covariance; itself if it has them.
 
-        At the optimum of the means these stay where they are.
+        With shared precisions the variances are approximate, and this computes them at the end.
+        Means do not move where they are at their optimum.
         """
         if not self.likelihood.shared:
             return self
-        outputs = replace(self.likelihood, shared=False)
+        likelihood = replace(self.likelihood, shared=False)
         sites = self.separate_sites()
-        s = np.broadcast_to(self.s, (len(self.s), outputs.n_outputs, self.s.shape[2]))
-        separate = replace(self, likelihood=outputs, sites=sites, s=s, solution=None)
+        s = np.broadcast_to(self.s, (len(self.s), likelihood.n_outputs, self.s.shape[2]))
+        separate = replace(self, likelihood=likelihood, sites=sites, s=s, solution=None)
         separate.refresh()
         return separate
 
@@ -185,19 +187,20 @@ class WeightPosterior:
         squares = self.design.parts(self.solution, self.s) ** 2
         if self.design.absent is None:
             return np.asarray(squares.sum(axis=-1) / self.design.count[:, None, None])
-        has = 1.0 - self.design.absent.swapaxes(1, 2)  # (F, M, n)
-        total = np.einsum("fmcn,fmn->fmc", squares, has)
+        present = 1.0 - self.design.absent.swapaxes(1, 2)  # (F, M, n)
+        total = np.einsum("fmcn,fmn->fmc", squares, present)
         return np.asarray(total / self._rows_with_view()[..., None])
 
     def missing_view_variance(self) -> Array:
-        """Return how uncertain a view's part of eta is for a row without it, (F, M, C).
+        """Return the variance of a view's part of eta for a row without the view, (F, M, C).
 
-        As much as it varies among the rows that have it, and as its weights are uncertain.
+        Its mean square among the rows that have the view, plus what the weights are uncertain.
         """
         spread = self.design.part_variance(self.solution, self.s)
         return self.view_signal() + spread / self._rows_with_view()[..., None]
 
     def _rows_with_view(self) -> Array:
+        """Return the number of rows that have each view, at least 1, (F, M)."""
         count = np.repeat(self.design.count[:, None], self.design.n_views, axis=1)
         if self.design.absent is not None:
             count = count - self.design.absent.sum(axis=1)
@@ -221,34 +224,37 @@ class WeightPosterior:
         self.sites = self.sites.towards(target, np.full((1, 1), length))
 
     def optimise_sites(self, max_iter: int = 50, tol: float = 1e-6) -> Array:
-        """Move the sites to their best values; the bound rises at every step. Return it, (F, C).
+        """Move the sites to their best values, and return the bounds there, (F, C).
 
-        Gains shrink by a steady factor, so the sum of those to come is known from the last two;
-        a fold is finished when it is below `tol` of its bound for every output.
+        The bounds rise at every step, by gains that shrink by a steady factor, so the sum of those
+        to come is known from the last two; a fold is finished when it is below `tol` of its bound
+        for every output.
         """
         self.refresh(optimise_means=True)
         value, target = self.evaluate()
-        before = np.zeros_like(value)
-        folds, now = np.arange(len(value)), self
+        gained_before = np.zeros_like(value)
+        folds = np.arange(len(value))
+        active = self  # q(w) of the `folds` that are not finished
         final = value.copy()
         for _ in range(max_iter):
-            after, target = now.step(value, target)
+            after, target = active.step(value, target)
             gained, value = after - value, after
             final[folds] = value
             allowed = tol * np.maximum(1.0, np.abs(value))
-            going = (still_to_gain(gained, before) > allowed).any(axis=1)
+            going = (still_to_gain(gained, gained_before) > allowed).any(axis=1)
             if going.all():
-                before = gained
+                gained_before = gained
                 continue
-            if now is not self:
-                self.put(folds, now)
+            if active is not self:
+                self.put(folds, active)
             if not going.any():
                 return final
             keep = np.flatnonzero(going)
-            now, folds = take_folds(now, keep), folds[keep]
-            value, before, target = value[keep], gained[keep], take_folds(target, keep)
-        if now is not self:
-            self.put(folds, now)
+            active, folds = take_folds(active, keep), folds[keep]
+            value, gained_before = value[keep], gained[keep]
+            target = take_folds(target, keep)
+        if active is not self:
+            self.put(folds, active)
         return final
 
     def step(self, value: Array, target: Sites) -> tuple[Array, Sites]:
@@ -268,9 +274,9 @@ class WeightPosterior:
         fell = self._fell(after, value)
         if fell.any():
             at = np.flatnonzero(fell.any(axis=1))
-            part = take_folds(self, at)
-            part._halve(take_folds(old, at), value[at], take_folds(target, at), fell[at])
-            self.put(at, part)
+            falling = take_folds(self, at)
+            falling._halve(take_folds(old, at), value[at], take_folds(target, at), fell[at])
+            self.put(at, falling)
             after, best = self.evaluate()
         return after, best
 
@@ -297,7 +303,8 @@ class WeightPosterior:
 def still_to_gain(gained: Array, before: Array) -> Array:
     """Return the total gain of later steps, if the gains decrease by a constant factor.
 
-    The factor is not trusted below a tenth. Where gains do not shrink, the last one is returned.
+    `gained` is the last gain and `before` the one before it. Their ratio is not trusted below a
+    tenth. Where the gain is not half of the one before, it is returned itself.
     """
     falling = (before > 0) & (gained < 0.5 * before)
     factor = np.maximum(np.divide(gained, before, out=np.ones_like(gained), where=falling), 0.1)
