@@ -42,13 +42,18 @@ def facts(
     intended_use: str | None = None,
     not_for: Any = None,
 ) -> dict[str, Any]:
-    """Return what a card says in words and figures, as JSON has it."""
+    """Return what a card says about a fitted model in words and figures, as JSON has it.
+
+    `classes` are its labels where these are not its own `classes_`; the other arguments are the
+    words of whoever publishes it.
+    """
     preparation = model.preparation_
-    known = getattr(model, "classes_", None)
-    labels = [] if known is None else [str(c) for c in (classes or np.asarray(known).tolist())]
+    own = getattr(model, "classes_", None)
+    labels = [] if own is None else [str(c) for c in (classes or np.asarray(own).tolist())]
     task = model._task
+    # Of two classes only the positive one has weights.
     outputs = labels[-1:] if task == "binary" else labels or output_names(model)
-    regress_out = preparation.covariates_
+    covariates = preparation.covariates_
     about: dict[str, Any] = {
         "model": type(model).__name__,
         "baldur": baldur.__version__,
@@ -60,7 +65,7 @@ def facts(
         "views": {name: int(width) for name, width in preparation.n_features_.items()},
         "scale": preparation.scaling_.scale,
         "steps_before": [type(step).__name__ for step in preparation.steps_],
-        "covariates_regressed_out": [] if regress_out is None else list(regress_out.names),
+        "covariates_regressed_out": [] if covariates is None else list(covariates.names),
         "missing": "A missing cell is replaced by its training mean. Where a whole view is "
         "missing, all of its cells are, and the variance of the prediction increases.",
         "intercept": model.intercept_.tolist(),
@@ -110,7 +115,10 @@ def _weights(model: Any) -> list[dict[str, Any]]:
 
 
 def read_performance(given: Any) -> list[dict[str, Any]]:
-    """Return performance as rows of metric, estimate, low and high."""
+    """Return measured performance as rows of metric, estimate, low and high.
+
+    It is given as a dictionary from metric to the three numbers, or as a table of one model.
+    """
     if given is None:
         return []
     if isinstance(given, Mapping):
@@ -129,14 +137,15 @@ def read_performance(given: Any) -> list[dict[str, Any]]:
             f"performance: expected the rows of one model, but there are {given['model'].nunique()}"
             ". Select those of the model on the card."
         )
-    keep = [c for c in ("metric", "estimate", "low", "high", "people", "site") if c in given]
+    columns = [c for c in ("metric", "estimate", "low", "high", "people", "site") if c in given]
     return [
         {str(k): v if isinstance(v, str) else _number(v) for k, v in row.items()}
-        for row in given[keep].to_dict("records")
+        for row in given[columns].to_dict("records")
     ]
 
 
 def _number(value: Any) -> float | int | None:
+    """Return a number as JSON has it: None for NaN and infinity."""
     number = float(value)
     if not np.isfinite(number):
         return None
@@ -318,7 +327,7 @@ _PROBIT = (
 def _page(about: dict[str, Any], model: dict[str, Any] | None, reason: str) -> str:
     """Return the card as Markdown."""
     classes = f", classes {_names(about['classes'])}" if about["classes"] else ""
-    facts = [
+    lines = [
         f"Task: {about['task']}{classes}",
         f"Fitted by baldur {about['baldur']} on {about['samples']:,} people",
         f"Views: {_names(f'{k} ({v:,} features)' for k, v in about['views'].items())}",
@@ -334,7 +343,7 @@ def _page(about: dict[str, Any], model: dict[str, Any] | None, reason: str) -> s
         )
     return _PAGE.format(
         model=about["model"],
-        facts=_list(facts),
+        facts=_list(lines),
         intended_use=markdown(about["intended_use"]),
         not_for=_list(map(markdown, about["not_for"])),
         performance=_performance(about),
@@ -360,6 +369,7 @@ def _table(heads: Sequence[str], aligned: Sequence[str], rows: Iterable[Sequence
 
 
 def _outcome(about: dict[str, Any]) -> str:
+    """Return shares of classes, or mean and s.d. of a continuous outcome, of the training rows."""
     if about["prevalence"]:
         shares = (f"{name} {share:.1%}" for name, share in about["prevalence"].items())
         return f"In the training rows: {_names(shares)}"
@@ -371,6 +381,7 @@ def _outcome(about: dict[str, Any]) -> str:
 
 
 def _signal(about: dict[str, Any]) -> str:
+    """Return whether the model predicts better than the base rate; empty where it does not say."""
     if not about["signal"]:
         return ""
     errors = about["signal"]["standard_errors_over_base_rate"]
@@ -381,6 +392,7 @@ def _signal(about: dict[str, Any]) -> str:
 
 
 def _performance(about: dict[str, Any]) -> str:
+    """Return the table of measured performance, or how to measure it."""
     rows = []
     for row in about["performance"]:
         site = f" ({markdown(row['site'])})" if row.get("site") else ""
@@ -394,6 +406,7 @@ def _formula(about: dict[str, Any]) -> str:
     """Return the sentences about the formula that hold for this model."""
     continuous = about["task"] == "regression"
     steps, covariates = about["steps_before"], about["covariates_regressed_out"]
+    # Each sentence, and whether it holds.
     sentences = {
         _FORMULA.format(what="outcome" if continuous else "log odds"): True,
         _AVERAGED: not continuous,

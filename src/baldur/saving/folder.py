@@ -92,8 +92,8 @@ _DETAILS: dict[str, Form] = {
 def _details(value: Any, sizes: Sizes) -> Any:
     """Read what a study says about a model; there may be more entries than the package uses."""
     details = ByName(Plain())(value, sizes)
-    known = {name: entry for name, entry in details.items() if name in _DETAILS}
-    read_fields(known, {name: _DETAILS[name] for name in known}, sizes)
+    used = {name: entry for name, entry in details.items() if name in _DETAILS}
+    read_fields(used, {name: _DETAILS[name] for name in used}, sizes)
     return details
 
 
@@ -162,7 +162,7 @@ class SavedModel:
         return cls(estimator, [] if classes is None else np.asarray(classes).tolist())
 
     def state_values(self) -> dict[str, Any]:
-        """Return the state of the estimator."""
+        """Return the values that are stored in another form than the attributes have."""
         return {"estimator": estimator_state(self.estimator)}
 
     def check_state(self, sizes: Sizes) -> None:
@@ -342,35 +342,35 @@ def fingerprint(preparation: Any) -> str:
     digest = hashlib.sha256(str(preparation.n_samples_).encode())
     for name, width in preparation.n_features_.items():
         digest.update(f"\0{name}\0{width}".encode("utf-8", "surrogatepass"))
-        for part in (
+        for statistic in (
             preparation.mean_, preparation.scale_, preparation.minimum_, preparation.maximum_,
         ):  # fmt: skip
-            digest.update(np.ascontiguousarray(part[name], dtype="<f8").tobytes())
+            digest.update(np.ascontiguousarray(statistic[name], dtype="<f8").tobytes())
     return digest.hexdigest()
 
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it; what JSON does not know becomes text."""
 
-    def known(value: Any) -> Any:
-        arrays = isinstance(value, (np.generic, np.ndarray))
-        return value.tolist() if arrays else type(value).__name__
+    def replaced(value: Any) -> Any:
+        is_numpy = isinstance(value, (np.generic, np.ndarray))
+        return value.tolist() if is_numpy else type(value).__name__
 
-    return json.loads(json.dumps(value, default=known), parse_constant=_PLAIN_CONSTANTS.get)
+    return json.loads(json.dumps(value, default=replaced), parse_constant=_PLAIN_CONSTANTS.get)
 
 
 def _pack(model: SavedModel) -> tuple[bytes, bytes]:
-    """Return the state and the arrays of a model as files that can be read again."""
+    """Return the contents of the two files of a model, after reading them once as a test."""
     tree, arrays = pack_tree(write_state(model))
-    state, content = write_json(tree), pack_arrays(arrays)
+    state_file, array_file = write_json(tree), pack_arrays(arrays)
     try:
         # A model that could not be loaded is refused when it is saved.
-        _unpack(state, content)
+        _unpack(state_file, array_file)
     except InputError as error:
         raise InputError(
             f"The model cannot be saved, because it could not be loaded: {error}"
         ) from error
-    return state, content
+    return state_file, array_file
 
 
 def _unpack(state: bytes, arrays: bytes) -> SavedModel:
@@ -382,15 +382,15 @@ def _unpack(state: bytes, arrays: bytes) -> SavedModel:
 def _compare_scorers(folder: Path, parts: dict[str, bytes]) -> None:
     """Warn about scorers in a folder that differ from those of the installed version."""
     installed = Path(__file__).parent
-    other = [
+    changed = [
         name for name in SCORERS if name in parts and parts[name] != (installed / name).read_bytes()
     ]
-    if other:
+    if changed:
         warnings.warn(
-            f"{folder}: {', '.join(other)} came with the folder and "
-            f"{'is' if len(other) == 1 else 'are'} not what this version of baldur writes. It is a "
-            "program of the person who made the folder: do not run it unless you trust them. "
+            f"{folder}: {', '.join(changed)} came with the folder and "
+            f"{'is' if len(changed) == 1 else 'are'} not what this version of baldur writes. It is "
+            "a program of the person who made the folder: do not run it unless you trust them. "
             "model.card(folder) writes the scorers of this version.",
             InputWarning,
-            stacklevel=3,
+            stacklevel=3,  # the line that called `load`
         )

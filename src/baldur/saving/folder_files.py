@@ -64,7 +64,7 @@ def read_folder(
     together. Leftovers of an interrupted save are not looked at.
     """
     try:
-        os.stat(os.path.join(folder, "."))
+        os.stat(os.path.join(folder, "."))  # fails for what is not a folder, too
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it cannot be a path"
         raise InputError(f"{folder} is not a model folder ({reason}).") from None
@@ -78,7 +78,7 @@ def read_folder(
             manifest = _read_manifest(folder, raw)
             return manifest, _read_parts(folder, manifest, max_bytes)
         except InputError:
-            # Only a save that ended in between explains it.
+            # Only a save that ended in between explains it: the manifest is then another one.
             last = attempt == _TRIES - 1
             if last or _read_file(folder / MANIFEST, MANIFEST_BYTES) == raw:
                 raise
@@ -230,10 +230,11 @@ def _write(folder: Path, manifest: dict[str, Any], parts: Mapping[str, bytes]) -
     """Write the parts beside those of an older model, then replace the manifest."""
     place = 1 - _present_place(folder)
     names = dict(zip(("state", "arrays"), DATA_FILES[place], strict=True))
-    described = write_json({**manifest, "data_files": list(DATA_FILES[place])}, indent=1)
+    manifest_text = write_json({**manifest, "data_files": list(DATA_FILES[place])}, indent=1)
     card = {name: content for name, content in parts.items() if name not in names}
     # All of it is on the disk before anything is replaced: a full disk changes nothing.
-    with _staged(folder, card), _staged(folder, {MANIFEST: described}):
+    with _staged(folder, card), _staged(folder, {MANIFEST: manifest_text}):
+        # The data get their names first, where no manifest refers to them yet.
         with _staged(folder, {name: parts[part] for part, name in names.items()}):
             pass
         # No card stays beside a model that it is not of. Killed within the next few steps, the
@@ -261,7 +262,7 @@ def _staged(folder: Path, contents: Mapping[str, bytes]) -> Iterator[None]:
 
 
 def _present_place(folder: Path) -> int:
-    """Return which of the two places the manifest names; without a manifest, the second."""
+    """Return which of the two places (0 or 1) the manifest names; 1 without a manifest."""
     try:
         raw = _read_file(folder / MANIFEST, MANIFEST_BYTES)
         manifest = {} if raw is None else read_json(raw, MANIFEST_BYTES)

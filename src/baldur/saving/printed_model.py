@@ -26,8 +26,8 @@ def model_numbers(model: Any, classes: list[str]) -> dict[str, Any]:
     preparation: Preparation = model.preparation_
     harmoniser = _harmoniser(preparation)
     predictor = model.predictor
-    index = predictor.joint_index()
-    missing_variance = predictor.joint_missing_variance
+    index = predictor.joint_index()  # the prepared columns of each view that have a weight
+    missing_variance = predictor.joint_missing_variance  # (views, factors)
     _check_size(missing_variance.shape[1], sum(map(len, index)))
     loadings = predictor.loadings
     joint = predictor.joint()
@@ -59,7 +59,8 @@ def model_numbers(model: Any, classes: list[str]) -> dict[str, Any]:
             "names": list(harmoniser.sites_),
             "keep": _covariates(harmoniser.covariates_),
         },
-        # Of the weights of K factors after the intercept, (K, 1 + L) and (K, 1 + L, 1 + L).
+        # Gaussian over the intercept and the L weights of each of K factors: (K, 1 + L) and
+        # (K, 1 + L, 1 + L).
         "mean": joint.mean[0].tolist(),
         "cov": joint.cov[0].tolist(),
         "missing_variance": missing_variance.tolist(),
@@ -116,7 +117,10 @@ def _harmoniser(preparation: Preparation) -> SiteHarmoniser | None:
 
 
 def _covariates(covariates: Covariates | None) -> list[dict[str, Any]]:
-    """Return how each column of numbers is made of the covariates of a person."""
+    """Return how to code the covariates of a person as a row of numbers, an entry per number.
+
+    A number stands for itself; a category has an indicator for each level but the first.
+    """
     if covariates is None:
         return []
     columns: list[tuple[str, str | None]] = []
@@ -139,16 +143,19 @@ def _covariates(covariates: Covariates | None) -> list[dict[str, Any]]:
 def _site_effects(
     preparation: Preparation, harmoniser: SiteHarmoniser | None, view: str, column: int
 ) -> dict[str, Any] | None:
-    """Return how a prepared column is aligned between sites; None where it is left alone."""
+    """Return how a prepared column is aligned between sites; None where it is left alone.
+
+    Cells that are exactly "held" are not aligned; "shift" and "factor" have an entry per site.
+    """
     if harmoniser is None or view not in harmoniser.view_names_:
         return None
-    # Steps after the alignment may have left columns out.
+    # Steps after the alignment may have left columns out: back to its own column number.
     for step in reversed(preparation.steps_):
         if step is harmoniser:
             break
         column = int(step.columns_[view][column]) if view in step.columns_ else column
     pooled = harmoniser.pooled_[view]
-    shift, factor = (e[view][:, column] for e in (harmoniser.shift_, harmoniser.factor_))
+    shift, factor = harmoniser.shift_[view][:, column], harmoniser.factor_[view][:, column]
     if (shift == 0).all() and (factor == 1).all():
         return None
     held = float(pooled.held[column])
@@ -167,14 +174,14 @@ def _feature(preparation: Preparation, view: str, column: int, name: str) -> dic
     effect = scaling.covariate_effect_.get(view)
     constant = bool(scaling.constant_[view][column])
     lower, upper = (float(limit[view][column]) for limit in (scaling.lower_, scaling.upper_))
-    clipped = np.isfinite([lower, upper]).all()
+    has_limits = np.isfinite([lower, upper]).all()
     feature = {
         "view": view,
         "name": name,
         "mean": float(scaling.mean_[view][column]),
         "factor": 0.0 if constant else 1.0 / float(scaling.scale_[view][column]),
-        "lower": lower if clipped else None,
-        "upper": upper if clipped else None,
+        "lower": lower if has_limits else None,
+        "upper": upper if has_limits else None,
         "knots": None,
         "scores": None,
         "effect": [0.0] if effect is None else effect[:, column].tolist(),
@@ -183,7 +190,7 @@ def _feature(preparation: Preparation, view: str, column: int, name: str) -> dic
     if ranks is None:
         return feature
     knots, scores = ranks
-    keep = np.concatenate([[True], np.diff(knots) > 0])
+    keep = np.concatenate([[True], np.diff(knots) > 0])  # interpolation needs different knots
     # Normal scores are standardised already; covariates leave a part of their spread.
     factor = 1.0 / float(scaling.spread_of(view)[column])
     ranked = {"knots": knots[keep].tolist(), "scores": scores[keep].tolist()}
@@ -283,6 +290,7 @@ def onnx_bytes(model: dict[str, Any]) -> bytes:
     ``probabilities``, or ``mean`` and ``std`` of continuous outcomes.
     """
     g = _Graph()
+    # L features, M views and C outputs.
     L, M, C = len(model["features"]), len(model["views"]), len(model["noise_variance"])
     mean, var = _moments(g, model)
     if model["task"] == "regression":
@@ -325,7 +333,8 @@ def onnx_bytes(model: dict[str, Any]) -> bytes:
 
 
 def _standardised(g: _Graph, features: list[dict[str, Any]]) -> str:
-    """Standardise the columns of x, 0 where missing, after a column of ones."""
+    """Standardise the columns of x, 0 where missing, after a column of ones; (n, 1 + L)."""
+    # The only way to as many ones as there are rows.
     ones = g("Add", g("Mul", g.total("absent", 1), 0.0), 1.0)
     ones = g("Unsqueeze", ones, g.constant([1], np.int64))
     if not features:
@@ -360,12 +369,13 @@ def _moments(g: _Graph, model: dict[str, Any]) -> tuple[str, str]:
     mean = g("MatMul", x1, np.array(model["mean"]).T)
     var = g("Max", _quadratic(g, x1, model["cov"]), 0.0)
     var = g("Add", var, g("MatMul", "absent", model["missing_variance"]))
-    q = model["loadings"]
-    if q is not None:
-        V, V_cov = np.array(q["V"]), np.array(q["V_cov"])
-        within = g("MatMul", var, (V**2 + np.einsum("ckk->ck", V_cov)).T)
-        var = g("Add", g("Add", within, q["b_var"]), _quadratic(g, mean, V_cov))
-        mean = g("Add", g("MatMul", mean, V.T), q["b"])
+    loadings = model["loadings"]
+    if loadings is not None:
+        # From moments of K factors to those of C outputs: V is (C, K), V_cov (C, K, K).
+        V, V_cov = np.array(loadings["V"]), np.array(loadings["V_cov"])
+        of_factors = g("MatMul", var, (V**2 + np.einsum("ckk->ck", V_cov)).T)
+        var = g("Add", g("Add", of_factors, loadings["b_var"]), _quadratic(g, mean, V_cov))
+        mean = g("Add", g("MatMul", mean, V.T), loadings["b"])
     return mean, g("Add", var, model["noise_variance"])
 
 
@@ -385,9 +395,10 @@ def _expected_sigmoid(g: _Graph, probit: dict[str, Any], mean: str, var: str) ->
 
 
 def _normal_cdf(g: _Graph, z: str) -> str:
-    """The normal distribution function, by its integral from 0."""
-    t, w = np.polynomial.legendre.leggauss(CDF_NODES)
-    t, w = 0.5 * (t + 1.0), 0.5 * w / np.sqrt(2.0 * np.pi)
+    """The normal distribution function: 1/2 plus the integral of the density from 0 to z."""
+    nodes, w = np.polynomial.legendre.leggauss(CDF_NODES)
+    # From [-1, 1] to [0, 1], the part t of the way to z; w has the constant of the density.
+    t, w = 0.5 * (nodes + 1.0), 0.5 * w / np.sqrt(2.0 * np.pi)
     z = g("Min", g("Max", z, -FAR), FAR)
     last = g.constant([-1], np.int64)
     power = g("Mul", g("Unsqueeze", g("Mul", z, z), last), -0.5 * t**2)

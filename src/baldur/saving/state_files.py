@@ -177,9 +177,10 @@ def _pack_array(array: np.ndarray, where: str, arrays: dict[str, np.ndarray]) ->
             f"{where} cannot be saved: it is an array of {kind}. Use numbers, truth values or text."
         )
     column_major = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
-    rows = array.T if column_major else array
-    # A single number would have become an array of one.
-    content = np.ascontiguousarray(rows, dtype=array.dtype.newbyteorder("<")).reshape(rows.shape)
+    stored = array.T if column_major else array
+    cells = np.ascontiguousarray(stored, dtype=array.dtype.newbyteorder("<"))
+    # `ascontiguousarray` has made an array of one axis of a single number.
+    content = cells.reshape(stored.shape)
     node = {"$array": _add(content, arrays)}
     return {**node, "order": "F"} if column_major else node
 
