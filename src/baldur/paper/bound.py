@@ -71,7 +71,7 @@ def gamma_term(posterior: GammaPosterior, prior: GammaPrior) -> float:
 
 
 def gamma_terms(posterior: GammaPosterior, prior: GammaPrior) -> Array:
-    """Return E[ln p(g)] - E[ln q(g)] of every precision.
+    """Return E[ln p(g)] - E[ln q(g)] of every precision, which add up to its term of the bound.
 
     Departure from the paper: its appendix evaluates E[ln p] at the prior's own parameters;
     the expectation is under q, so the posterior mean and mean log enter.
@@ -99,7 +99,7 @@ def _entropy(logdet: float, size: float) -> float:
 
 
 def labels_term(state: State, data: Data) -> float:
-    """E[ln p(T|Y)] (its quadratic bound or its quadrature); zero in regression."""
+    """Return the bound's term E[ln p(T|Y)], itself bounded or by quadrature; 0 in regression."""
     if not data.classification:
         return 0.0
     if data.quadrature:
@@ -110,7 +110,10 @@ def labels_term(state: State, data: Data) -> float:
 
 
 def outputs_term(state: State, data: Data) -> float:
-    """E[ln p(Y|Z, V, b, psi)] - E[ln q(Y)]; in regression Y is data and has no entropy."""
+    """Return the bound's term E[ln p(Y|Z, V, b, psi)] - E[ln q(Y)].
+
+    In regression Y is data and has no entropy.
+    """
     value = _gaussian(data.n * state.b.size, state.psi, y_residual(state, data))
     if data.classification:
         logdet = float(data.weight @ np.log(state.Y_var).sum(axis=1))
@@ -125,7 +128,7 @@ def latent_term(state: State, data: Data) -> float:
 
 
 def loadings_term(state: State) -> float:
-    """E[ln p(V|omega)] - E[ln q(V)].
+    """Return the bound's term of the loadings, E[ln p(V|omega)] - E[ln q(V)].
 
     E[ln p(V|omega)] = sum_k (C/2)(<ln omega_k> - ln 2pi) - (1/2) <omega_k> sum_c <v_ck^2>.
     """
@@ -142,10 +145,10 @@ def intercept_term(state: State) -> float:
 
 
 def weights_term(view: ViewState) -> float:
-    """E[ln p(W|delta, gamma)] - E[ln q(W)] of one view, dropped features included.
+    """Return the bound's term E[ln p(W|delta, gamma)] - E[ln q(W)] of one view.
 
     E[ln p(W|delta, gamma)] = -(KD/2) ln 2pi + (D/2) sum_k <ln delta_k> + (K/2) sum_d <ln gamma_d>
-    - (1/2) sum_k <delta_k> sum_d <gamma_d><w_kd^2>.
+    - (1/2) sum_k <delta_k> sum_d <gamma_d><w_kd^2>, with the dropped among the D features.
     """
     dropped, delta, gamma = view.dropped, view.delta, view.gamma
     K, d = delta.rate.size, gamma.rate.size
@@ -229,9 +232,11 @@ def _logdet(matrix: Array) -> float:
 
 
 def feature_gains(state: State, data: Data, m: int) -> tuple[Array, Array]:
-    """Gain in bound from dropping each selected feature alone, and how far data determine it.
+    """Return the gain in bound from dropping each selected feature of view `m` alone.
 
-    Shapes: returns gain (d,), determined (d,).
+    With it, the share of the precision of its weights that comes from the data.
+
+    Shapes: returns gain and share (d,) of d selected features.
     """
     view, prior = state.views[m], data.gamma_prior
     tau, delta = state.mean_tau, view.delta.mean[:, None]
@@ -239,37 +244,39 @@ def feature_gains(state: State, data: Data, m: int) -> tuple[Array, Array]:
     mean, var = weight_moments(data.views[m], view.q)
     var = np.maximum(var, np.finfo(float).tiny)
     precision = load + delta * gamma
+    # What it costs to replace q(w_d) by one of mean 0 that depends on no other feature.
     cost = np.sum(mean**2 / (2.0 * var) + 0.5 * np.log(precision * var), axis=0)
     determined = np.mean(1.0 - delta * gamma * var, axis=0)
     if np.isinf(prior.shape):
         return -cost, determined
 
-    def occam(g: Array) -> Array:
+    def bound_dropped(g: Array) -> Array:
+        """Return what depends on <gamma_d> = g in the bound once feature d is dropped."""
         spread = 0.5 * np.log1p(load / (delta * g)).sum(axis=0)
         return prior.shape * np.log(g) - prior.rate * g - spread
 
     best = dropped_gamma(prior, view.delta.mean, load)
-    return occam(best) - occam(gamma) - cost, determined
+    return bound_dropped(best) - bound_dropped(gamma) - cost, determined
 
 
 def without_features(state: State, data: Data, m: int, features: IntArray) -> State:
-    """Drop some features of view `m`, then refit q(W) of the rest."""
+    """Return the state without some features of view `m`, with q(W) of the others refitted."""
     view = state.views[m]
     selected = view.selected.copy()
     selected[features] = False
-    rest = selected[view.selected]
-    gamma = replace(view.gamma, rate=view.gamma.rate[rest])
+    kept = selected[view.selected]  # among those selected so far
+    gamma = replace(view.gamma, rate=view.gamma.rate[kept])
     dropped = replace(view.dropped, count=data.count_dropped(m, selected))
     view = replace(view, selected=selected, gamma=gamma, dropped=dropped, stale=True)
     return step_w(step_dropped(state.with_view(m, view), data, m), data, m)
 
 
 def without_view(state: State, data: Data, m: int) -> State:
-    """Drop a whole view: its delta and gamma are optimised together."""
+    """Return the state without any feature of view `m`, its delta and gamma optimised together."""
     view, tau = state.views[m], state.mean_tau
     none = np.zeros_like(view.selected)
     count, delta = data.count_dropped(m, none), view.delta.mean
-    for _ in range(8):
+    for _ in range(8):  # gamma given delta, then delta given gamma
         dropped = make_dropped(data, m, count, delta, tau)
         delta = dropped_delta(0, np.zeros(state.n_factors), dropped, tau)
     view = replace(
@@ -284,46 +291,46 @@ def without_view(state: State, data: Data, m: int) -> State:
 
 
 def without_factor(state: State, data: Data, k: int) -> State:
-    """Take factor `k` out of the model.
+    """Return the state without factor `k`.
 
     Its bound is that of the smaller model; `factor_constant` makes it comparable.
     """
-    rest = np.delete(np.arange(state.n_factors), k)
-    prior, K = data.gamma_prior, rest.size
+    kept = np.delete(np.arange(state.n_factors), k)
+    prior, K = data.gamma_prior, kept.size
     views = []
     for view in state.views:
         gamma = prior.posterior_of_mean(K, view.dropped.gamma.mean)
-        dropped = _of_factors(view.dropped, rest, "trace", "w2", "logdet")
+        dropped = _of_factors(view.dropped, kept, "trace", "w2", "logdet")
         weights = ("coef", "coef_var", "null_var", "H", "trace", "gamma_w2", "logdet")
         view = replace(
             view,
-            q=replace(view.q, **_of_factors(view.q, rest, *weights)),
-            delta=replace(view.delta, **_of_factors(view.delta, rest, "rate")),
+            q=replace(view.q, **_of_factors(view.q, kept, *weights)),
+            delta=replace(view.delta, **_of_factors(view.delta, kept, "rate")),
             gamma=prior.posterior_of_mean(K, view.gamma.mean),
             dropped=replace(view.dropped, gamma=gamma, **dropped),
         )
         views.append(view)
-    square = np.ix_(rest, rest)
+    square = np.ix_(kept, kept)
     return replace(
         state,
-        **_of_factors(state, rest, "Z", "V"),
+        **_of_factors(state, kept, "Z", "V"),
         Z_cov=state.Z_cov[square],
         V_cov=state.V_cov[square],
-        omega=replace(state.omega, **_of_factors(state.omega, rest, "rate")),
+        omega=replace(state.omega, **_of_factors(state.omega, kept, "rate")),
         tau=VAGUE.posterior_of_mean(data.n * K, state.tau.mean),
         views=tuple(views),
     )
 
 
-def _of_factors(posterior: Any, rest: IntArray, *names: str) -> dict[str, Any]:
-    """Return arrays of a posterior, the last axis of which are factors, for the factors `rest`."""
-    return {name: getattr(posterior, name)[..., rest] for name in names}
+def _of_factors(posterior: Any, kept: IntArray, *names: str) -> dict[str, Any]:
+    """Return arrays of a posterior, the last axis of which are factors, for the factors `kept`."""
+    return {name: getattr(posterior, name)[..., kept] for name in names}
 
 
 def _try_drop(state: State, trial: State, data: Data, price: float) -> tuple[State, bool]:
     """Optimise a state and a trial with less in it; return the better one, and if it is the trial.
 
-    The trial may have a bound that is lower by `price`.
+    The trial is better if its bound plus `price` is no lower than that of the state.
     """
     for _ in range(TRIAL_CYCLES):
         trial, state = inner_cycle(trial, data), inner_cycle(state, data)
@@ -337,9 +344,10 @@ def _prune_one(state: State, data: Data, m: int) -> tuple[State, int]:
     gain, determined = feature_gains(state, data, m)
     candidates = np.flatnonzero((gain > 0) & (determined < DETERMINED))
     candidates = candidates[np.argsort(-gain[candidates], kind="stable")]
-    index = np.flatnonzero(state.views[m].selected)
+    columns = np.flatnonzero(state.views[m].selected)
+    # Gains are those of one feature alone; where they do not add up, half as many are tried.
     while candidates.size:
-        trial = without_features(state, data, m, index[candidates])
+        trial = without_features(state, data, m, columns[candidates])
         if bound(trial, data) >= current:
             return trial, candidates.size
         candidates = candidates[: candidates.size // 2]
@@ -382,11 +390,12 @@ def prune_views(state: State, data: Data) -> tuple[State, list[int]]:
     """Drop each view that adds less than its price to the bound, the weakest first; say which."""
     dropped: list[int] = []
     candidates = [m for m, view in enumerate(state.views) if view.selected.any()]
-    size = {m: float(data.weight @ np.sum(state.views[m].q.H ** 2, axis=1)) for m in candidates}
-    for m in sorted(candidates, key=lambda m: (size[m], data.order.index(m))):
+    effect = {m: float(data.weight @ np.sum(state.views[m].q.H ** 2, axis=1)) for m in candidates}
+    for m in sorted(candidates, key=lambda m: (effect[m], data.order.index(m))):
         trial = without_view(state, data, m)
         state, better = _try_drop(state, trial, data, view_price(data, m))
-        dropped += [m] if better else []
+        if better:
+            dropped.append(m)
     return state, dropped
 
 

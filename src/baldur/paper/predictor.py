@@ -54,18 +54,18 @@ class WeightSpread:
     null_var: Array = stored(Numbers("K", low=0.0))
 
     def covariance(self, k: int) -> Array:
-        """Return Sigma_wk of the selected features."""
+        """Return the covariance Sigma_wk, (d, d), of the weights of factor `k` on d features."""
         cov = (self.basis * self.coef_var[:, k]) @ self.basis.T
         if self.null_var[k]:
             cov += self.null_var[k] * (np.diag(self.null_scale) - self.basis @ self.basis.T)
         return np.asarray(cov)
 
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse features out of order, and variances that lack their scales."""
-        full = len(self.null_scale) == len(self.index) or not self.null_var.any()
-        need(full, "expected one scale per feature", "null_scale")
-        rising = (np.diff(self.index) > 0).all()
-        need(rising, "expected features in order, none twice", "index")
+        """Refuse a stored object with features out of order, or variances without their scales."""
+        has_scales = len(self.null_scale) == len(self.index) or not self.null_var.any()
+        need(has_scales, "expected one scale per feature", "null_scale")
+        ascending = (np.diff(self.index) > 0).all()
+        need(ascending, "expected features in order, none twice", "index")
 
 
 @dataclass(frozen=True)
@@ -102,23 +102,24 @@ class MeanFieldResult:
     spread: list[WeightSpread] = stored(Each(Object(WeightSpread), "M"))
 
     def latent_moments(self, views: Views) -> tuple[Array, Array]:
-        """Mean sum_m x W^T and variance of z before its noise, both (n, K), for new rows.
+        """Return mean sum_m x W^T and variance of the factors z of new rows, without noise; (n, K).
 
         Dropped features count as w = 0: their spread, of order 1/(delta gamma), is left out.
         """
         mean, var = np.zeros(()), np.zeros(())
         for view, W, s in zip(views, self.W, self.spread, strict=True):
             mean = mean + apply(view, W[:, s.index].T, s.index)
-            inside = apply(view, s.basis, s.index) ** 2
-            spread = inside @ s.coef_var
+            in_basis = apply(view, s.basis, s.index) ** 2  # (n, r) squared coordinates
+            view_var = in_basis @ s.coef_var
             if s.null_var.any():
-                whole = quadratic(view, s.null_scale, s.index)
-                spread = spread + np.outer(np.maximum(whole - inside.sum(axis=1), 0.0), s.null_var)
-            var = var + spread
+                total = quadratic(view, s.null_scale, s.index)
+                outside = np.maximum(total - in_basis.sum(axis=1), 0.0)
+                view_var = view_var + np.outer(outside, s.null_var)
+            var = var + view_var
         return mean, var
 
     def predictor_moments(self, views: Views) -> tuple[Array, Array]:
-        """Mean and variance of the linear predictor of new rows, (n, C), without their noise.
+        """Return mean and variance of the linear predictors of new rows, (n, C), without noise.
 
         <eta_c> = z V_c^T + b_c, with z = sum_m x W^T, and
 
@@ -146,7 +147,11 @@ class MeanFieldResult:
 
 
 def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
-    """Return the live factors of the final state, weights spread over arrays of full length."""
+    """Return the posterior of the live factors, with weights over all features of each view.
+
+    `record` has the fields of the result that describe the run.
+    """
+    # How far each factor moves the outputs: a root mean square over the rows, (K,).
     moved = np.sqrt(data.weight @ state.explained**2 / data.n) * np.abs(state.V).max(axis=0)
     live = np.flatnonzero(moved > LIVE * np.sqrt(data.output_scale))
     W, W_std, gamma, features, spread = [], [], [], [], []
@@ -154,22 +159,23 @@ def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
         spec, D = view.q.spectrum, view.selected.size
         mean, var = weight_moments(data.views[m], view.q)
         # Without a live factor no feature takes part in a prediction.
-        place = np.arange(spec.index.size if live.size else 0)
-        full, std = np.zeros((live.size, D)), np.zeros((live.size, D))
-        full[:, spec.index], std[:, spec.index] = mean[live], np.sqrt(var[live])
-        W.append(full)
-        W_std.append(std)
-        _, member = data.groups[m]
-        every = view.dropped.gamma.mean[member]
-        every[spec.index] = view.gamma.mean
-        gamma.append(every)
-        features.append(np.isin(np.arange(D), spec.index[place]))
+        used = np.arange(spec.index.size if live.size else 0)
+        full_mean, full_std = np.zeros((live.size, D)), np.zeros((live.size, D))
+        full_mean[:, spec.index] = mean[live]
+        full_std[:, spec.index] = np.sqrt(var[live])
+        W.append(full_mean)
+        W_std.append(full_std)
+        _, group_of = data.groups[m]
+        full_gamma = view.dropped.gamma.mean[group_of]
+        full_gamma[spec.index] = view.gamma.mean
+        gamma.append(full_gamma)
+        features.append(np.isin(np.arange(D), spec.index[used]))
         null_var = view.q.null_var[live] if spec.n_null else np.zeros(live.size)
-        basis = spec.full_basis(data.views[m])[place]
+        basis = spec.full_basis(data.views[m])[used]
         coef_var = view.q.coef_var[:, live]
-        scale = spec.null_scale[place]
-        spread.append(WeightSpread(spec.index[place], basis, coef_var, scale, null_var))
-    used = [
+        scale = spec.null_scale[used]
+        spread.append(WeightSpread(spec.index[used], basis, coef_var, scale, null_var))
+    is_dual = [
         mask.any() and space != "primal" for mask, space in zip(features, data.spaces, strict=True)
     ]
     none = np.zeros(0, dtype=np.intp)
@@ -187,7 +193,9 @@ def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
         psi=state.mean_psi,
         features=features,
         views=np.array([mask.any() for mask in features]),
-        relevance=[rows if use else none for rows, use in zip(data.relevance, used, strict=True)],
+        relevance=[
+            rows if dual else none for rows, dual in zip(data.relevance, is_dual, strict=True)
+        ],
         spaces=list(data.spaces),
         spread=spread,
         **record,
@@ -268,7 +276,7 @@ class MeanFieldPredictor:
         K, L = self.V.shape[1], sum(map(len, index))
         mean = np.zeros((1, max(K, 1), 1 + L))
         cov = np.zeros((1, max(K, 1), 1 + L, 1 + L))
-        start = 1
+        start = 1  # position 0 is the intercept, which the loadings carry here
         for spread, W in zip(self.result.spread, self.result.W, strict=True):
             here = slice(start, start + len(spread.index))
             mean[0, :K, here] = W[:, spread.index]
@@ -279,7 +287,10 @@ class MeanFieldPredictor:
 
 
 def make_predictor(result: MeanFieldResult, views: Views, regression: bool) -> MeanFieldPredictor:
-    """Return the predictor of a run on these training rows."""
+    """Return the predictor of a run, with the strength of each view on the training rows.
+
+    Shapes: parts (M, K, n) of M views, K factors and n rows; of C outputs they are (M, C, n).
+    """
     parts = np.stack([view.apply(W.T).T for view, W in zip(views, result.W, strict=True)])
     absent = np.stack([view.absent for view in views], axis=1).astype(float)
     return MeanFieldPredictor(

@@ -88,20 +88,20 @@ def prepare_data(
     relevance: Any = None,
     bound_kind: str = "jaakkola",
 ) -> Data:
-    """Gather what does not change during a run.
+    """Return the data of a run, what does not change while it updates its posteriors.
 
     `choose_relevance` chooses for each start the relevance vectors that are not given.
     """
     T, weight = problem.T, problem.weight
-    selected = [SelectedColumns(view) for view in problem.views]
+    views = [SelectedColumns(view) for view in problem.views]
     centred = weight[:, None] * (T - weight @ T / weight.sum())
-    norms, scores = zip(*(column_statistics(v, weight, centred) for v in selected), strict=True)
-    strength = [float(np.mean(score**2)) for score in scores]
-    M = len(selected)
+    norms, scores = zip(*(column_statistics(v, weight, centred) for v in views), strict=True)
+    strength = [float(np.mean(score**2)) for score in scores]  # association with the outputs
+    M = len(views)
     spaces = _for_views(spaces if isinstance(spaces, str) else list(spaces), M, "space")
     requests = _for_views(relevance, M, "relevance_vectors")
     return Data(
-        views=selected,
+        views=views,
         T=T,
         weight=weight,
         classification=problem.logistic,
@@ -145,25 +145,26 @@ def _relevance_rows(request: Any, m: int, N: int) -> str | int | IntArray:
 
 
 def screened_ridge(data: Data, n_best: int) -> list[Array]:
-    """Ridge coefficients on the ``n_best`` screened features, (D_m, C) per view, zeros elsewhere.
+    """Return ridge coefficients on the `n_best` features most associated with the outputs.
 
-    Outputs are centred. The penalty makes the fit of pure noise explain about half its
-    variance: the mean eigenvalue of the Gram matrix of the chosen features.
+    They are (D_m, C) per view, zeros elsewhere; outputs are centred. The penalty makes the fit of
+    pure noise explain about half its variance: the mean eigenvalue of the Gram matrix of the chosen
+    features.
     """
-    s = data.weight
-    target = data.T - (s @ data.T) / data.n
+    weight = data.weight
+    target = data.T - (weight @ data.T) / data.n
     strength = [np.sqrt(np.sum(score**2, axis=1)) for score in data.scores]
     index = best_features(strength, n_best)
     X = gather([columns.view for columns in data.views], index)
-    weighted = s[:, None] * X
+    weighted = weight[:, None] * X
     gram = X.T @ weighted
     penalty = max(float(np.trace(gram)) / max(min(data.n, X.shape[1]), 1.0), np.finfo(float).tiny)
     beta = np.linalg.solve(gram + penalty * np.eye(X.shape[1]), weighted.T @ target)
-    full = [np.zeros_like(score) for score in data.scores]
-    parts = np.split(beta, np.cumsum([len(columns) for columns in index])[:-1])
-    for part, columns, values in zip(full, index, parts, strict=True):
-        part[columns] = values
-    return full
+    coef = [np.zeros_like(score) for score in data.scores]
+    by_view = np.split(beta, np.cumsum([len(columns) for columns in index])[:-1])
+    for view_coef, columns, values in zip(coef, index, by_view, strict=True):
+        view_coef[columns] = values
+    return coef
 
 
 Start = tuple[list[Array], list[float], list[Mask]]
@@ -171,7 +172,11 @@ Start = tuple[list[Array], list[float], list[Mask]]
 
 
 def make_start(data: Data, name: str) -> Start:
-    """Return the start called `name`: "flat" or "screen-<number of features>"."""
+    """Return precisions to start from: "flat", or "screen-<number of features>" from ridge weights.
+
+    A flat start has gamma = 1 and drops views that are too wide; a screened one drops the features
+    outside its screen.
+    """
     screened = data.gamma_prior.shape <= SCREENED_SHAPE
     widths = [view.shape[1] for view in data.views]
     if name == "flat":
@@ -185,6 +190,7 @@ def make_start(data: Data, name: str) -> Start:
         np.mean((slope * beta) ** 2, axis=1)
         for beta in screened_ridge(data, int(name.removeprefix("screen-")))
     ]
+    # Keeps gamma finite where a coefficient is near 0.
     floor = 1e-3 * max(float(b.max(initial=0.0)) for b in beta2) + 1e-12
     selected = [(b > 0) | (not screened) for b in beta2]
     gamma = [1.0 / (b[mask] + floor) for b, mask in zip(beta2, selected, strict=True)]
@@ -218,8 +224,8 @@ def start_loadings(T: Array, weight: Array, n_factors: int, rng: np.random.Gener
     # A fixed sign, so that the factorisation does not depend on the LAPACK in use.
     rows *= np.sign(rows[np.arange(len(rows)), np.argmax(np.abs(rows), axis=1)])[:, None]
     V = 0.1 * rng.standard_normal((C, n_factors))
-    led = min(n_factors, rows.shape[0])
-    V[:, :led] = rows[:led].T
+    n_leading = min(n_factors, rows.shape[0])
+    V[:, :n_leading] = rows[:n_leading].T
     return V
 
 
@@ -232,7 +238,7 @@ def initial_state(data: Data, start: Start, V: Array) -> State:
     if data.classification:
         rate = np.clip(mean, 1e-3, 1 - 1e-3)
         b = np.log(rate / (1 - rate))
-        Y = b + 4.0 * (data.T - mean)
+        Y = b + 4.0 * (data.T - mean)  # the slope of the logistic function at 0 is 1/4
         Y_var = np.ones((N, C))
     else:
         b, Y, Y_var = mean, data.T, np.zeros((N, C))
@@ -245,8 +251,9 @@ def initial_state(data: Data, start: Start, V: Array) -> State:
         delta = VAGUE.posterior_of_mean(selected.size, np.full(K, start_delta[m]))
         gamma = data.gamma_prior.posterior_of_mean(K, start_gamma[m])
         spectrum = build_spectrum(data, m, gamma.mean, selected)
-        tau, share = START_TAU / scale, Z / len(data.views)
-        q = update_weights(spectrum, delta.mean, tau, share, data.weight)
+        tau = START_TAU / scale
+        # Each view starts with an equal part of Z to explain.
+        q = update_weights(spectrum, delta.mean, tau, Z / len(data.views), data.weight)
         count = data.count_dropped(m, selected)
         dropped = make_dropped(data, m, count, delta.mean, tau)
         views.append(ViewState(q, delta, gamma, selected, False, dropped))
@@ -290,12 +297,13 @@ def run_meanfield(
     # Screens first: the flat start is then given up early where it cannot win.
     for name in sorted(starts, key=lambda name: name == "flat"):
         start = make_start(data, name)
-        here = choose_relevance(data, start)
-        state = initial_state(here, start, V)
+        start_data = choose_relevance(data, start)
+        state = initial_state(start_data, start, V)
         to_beat = max(scores, default=-np.inf)
-        ascents.append(_ascend(name, state, here, max_iter, tol, prune, callback, to_beat))
+        ascent = _ascend(name, state, start_data, max_iter, tol, prune, callback, to_beat)
+        ascents.append(ascent)
         # The best start has the highest bound minus the price of the views in use.
-        scores.append(ascents[-1]["elbo"] - selection_price(ascents[-1]["state"], here))
+        scores.append(ascent["elbo"] - selection_price(ascent["state"], start_data))
     # Of scores equal within the tolerance, the one of the fewest features.
     least = max(scores) - PATIENCE * tol * data.n
     near = [i for i, score in enumerate(scores) if score >= least]
@@ -324,10 +332,14 @@ def _ascend(
     went on rising as in its last sweep, is given up. Bounds count dropped factors, so that they are
     comparable over the whole run.
     """
-    n_factors, history, converged = state.n_factors, [], False
-    value, stalled = -np.inf, 0
+    n_factors = state.n_factors
+    history: list[dict[str, Any]] = []
+    value = -np.inf
+    converged = False
+    stalled = 0  # sweeps in a row with a gain below the tolerance
     for sweep in range(max_iter):
-        began, last = time.perf_counter(), value
+        began = time.perf_counter()
+        last = value
         warm = sweep < WARM_UP
         for _ in range(N_INNER):
             state = inner_cycle(state, data, HELD if warm else ())
@@ -378,7 +390,7 @@ def _comparable_bound(state: State, data: Data, n_factors: int) -> float:
 def _prune(state: State, data: Data, dropped: dict[str, Any], *kinds: str) -> State:
     """Prune features, views or factors, and write what was dropped into `dropped`."""
     for kind in kinds:
-        state, gone = PRUNERS[kind](state, data)
-        if gone:
-            dropped[kind] = gone
+        state, what = PRUNERS[kind](state, data)
+        if what:
+            dropped[kind] = what
     return state

@@ -112,11 +112,14 @@ class Data:
 
 
 def group_norms(norms: Array) -> tuple[Array, IntArray]:
-    """Group squared norms (D,) that agree up to rounding: norm of each group, group of each."""
+    """Group features by squared norm (D,) up to rounding: norm of each group, group of each.
+
+    Dropped features of one norm have the same posterior, so one computation serves a group.
+    """
     size = np.where(norms > 0, norms, 1.0)
     digits = 10.0 ** (NORM_DIGITS - np.ceil(np.log10(size)))
-    values, member = np.unique(np.round(norms * digits) / digits, return_inverse=True)
-    return values, member.astype(np.int32)
+    values, group_of = np.unique(np.round(norms * digits) / digits, return_inverse=True)
+    return values, group_of.astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -136,8 +139,9 @@ class Dropped:
         return int(self.count.sum())
 
     def at(self, delta: Array, tau: float) -> Dropped:
-        """Return the same gamma with every v_kd at its optimum for `delta` (K,) and tau."""
+        """Return the same q(gamma) with q(w_kd) at its optimum for `delta` (K,) and `tau`."""
         gamma = self.gamma.mean
+        # Variances of w_kd, (K, G) of K factors and G groups; the means are 0.
         var = 1.0 / (tau * self.norms + np.outer(delta, gamma))
         return replace(
             self,
@@ -150,7 +154,7 @@ class Dropped:
 def make_dropped(data: Data, m: int, count: Array, delta: Array, tau: float) -> Dropped:
     """Return q(gamma_d) and q(w_kd) of the dropped features of view `m` at their joint optimum.
 
-    Shapes: count (G,), delta (K,).
+    Shapes: count of dropped features (G,) in each of G groups of one norm, delta (K,).
     """
     prior, (norms, _) = data.gamma_prior, data.groups[m]
     mean = dropped_gamma(prior, delta, tau * norms)
@@ -161,6 +165,8 @@ def make_dropped(data: Data, m: int, count: Array, delta: Array, tau: float) -> 
 
 def decreasing_root(A: Array, B: Array, load: Array, slope: Array, count: Array) -> Array:
     """Solve A_i - B_i x_i + (1/2) sum_j count_j load_ij/(load_ij + slope_ij x_i) = 0 for x > 0.
+
+    Newton steps in u = ln x, replaced by bisection where they leave the bracket of the root.
 
     Shapes: A, B (p,), load, slope (p, q), count (q,); returns (p,).
     """
@@ -183,9 +189,10 @@ def decreasing_root(A: Array, B: Array, load: Array, slope: Array, count: Array)
 
 
 def dropped_gamma(prior: GammaPrior, delta: Array, load: Array) -> Array:
-    """Best <gamma_d> of dropped features, (d,); `load` is tau t_d, (d,), `delta` (K,).
+    """Return the <gamma_d> of dropped features that maximises the bound jointly with q(w_d), (d,).
 
-    Root of a - b g + (1/2) sum_k load_d/(load_d + delta_k g) = 0; ones when a = inf.
+    The root of a - b g + (1/2) sum_k load_d/(load_d + delta_k g) = 0, with `load` (d,) that is
+    tau t_d and `delta` (K,); ones when a = inf.
     """
     if np.isinf(prior.shape) or not load.size:
         return np.ones(load.size)
@@ -195,9 +202,9 @@ def dropped_gamma(prior: GammaPrior, delta: Array, load: Array) -> Array:
 
 
 def dropped_delta(n_selected: int, gamma_w2: Array, dropped: Dropped, tau: float) -> Array:
-    """Best <delta_k> jointly with the dropped v_kd, (K,).
+    """Return the <delta_k> that maximises the bound jointly with q(w_kd) of the dropped, (K,).
 
-    Root of (a0 + d/2) - (b0 + gamma_w2_k/2) x + (1/2) sum_dropped load_d/(load_d + x gamma_d),
+    The root of (a0 + d/2) - (b0 + gamma_w2_k/2) x + (1/2) sum_dropped load_d/(load_d + x gamma_d),
     with d selected features and load_d = tau t_d.
     """
     safe = np.maximum(tau * dropped.norms, np.finfo(float).tiny)[None, :]

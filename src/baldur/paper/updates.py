@@ -31,7 +31,10 @@ from baldur.paper.weights import (
 
 
 def build_spectrum(data: Data, m: int, gamma: Array, selected: Mask) -> Spectrum:
-    """Make the one eigendecomposition of view `m` for <gamma> (d,) of the selected features."""
+    """Return the basis of view `m` in which q(w_k) of every factor has a diagonal covariance.
+
+    It has to be made anew only when <gamma> (d,) or the selected features change.
+    """
     index = np.flatnonzero(selected)
     view, relevance = data.views[m], data.relevance[m]
     view.hold(index)
@@ -48,7 +51,7 @@ def step_w(state: State, data: Data, m: int) -> State:
     spectrum = view.q.spectrum
     if view.stale:
         spectrum = build_spectrum(data, m, view.gamma.mean, view.selected)
-    residual = state.Z - (state.explained - view.q.H)
+    residual = state.Z - (state.explained - view.q.H)  # what the other views leave
     q = update_weights(spectrum, view.delta.mean, state.mean_tau, residual, data.weight)
     return state.with_view(m, replace(view, q=q, stale=False))
 
@@ -69,7 +72,7 @@ def step_delta(state: State, data: Data, m: int) -> State:
 
 
 def step_gamma(state: State, data: Data, m: int) -> State:
-    """q(gamma^(m)) of the selected features; the only step whose cost grows with them.
+    """Update q(gamma^(m)) of the selected features; the only step whose cost grows with them.
 
     Shape a0 + K/2, rate_d = b0 + (1/2) sum_k <delta_k><w_kd^2>.
     """
@@ -84,7 +87,7 @@ def step_gamma(state: State, data: Data, m: int) -> State:
 
 
 def step_dropped(state: State, data: Data, m: int) -> State:
-    """q(gamma_d) and q(w_kd) of the dropped features together, see `state.make_dropped`."""
+    """Update q(gamma_d) and q(w_kd) of the dropped features together, see `state.make_dropped`."""
     view = state.views[m]
     if not view.dropped.size:
         return state
@@ -93,7 +96,7 @@ def step_dropped(state: State, data: Data, m: int) -> State:
 
 
 def step_z(state: State, data: Data) -> State:
-    """q(Z): Sigma_Z^-1 = <tau> I + <psi><V^T V>, <Z> = (<tau> H + <psi>(Y - b) V) Sigma_Z.
+    """Update q(Z): Sigma_Z^-1 = <tau> I + <psi><V^T V>, <Z> = (<tau> H + <psi>(Y - b) V) Sigma_Z.
 
     Departure from the paper: b is ours, and <V^T V> = V^T V + C Sigma_V.
     """
@@ -123,7 +126,7 @@ def step_tau(state: State, data: Data) -> State:
 
 
 def step_v(state: State, data: Data) -> State:
-    """q(V): Sigma_V^-1 = Lambda_<omega> + <psi><Z^T Z>, <V> = <psi>(Y - b)^T <Z> Sigma_V.
+    """Update q(V): Sigma_V^-1 = Lambda_<omega> + <psi><Z^T Z>, <V> = <psi>(Y - b)^T <Z> Sigma_V.
 
     Departure from the paper: b is ours, and <Z^T Z> = Z^T Z + N Sigma_Z.
     """
@@ -140,7 +143,7 @@ def step_omega(state: State, data: Data) -> State:
 
 
 def step_b(state: State, data: Data) -> State:
-    """q(b): variance 1/(p0 + N <psi>), mean <psi> sum_n (y_n - z_n V^T) times the variance.
+    """Update q(b): variance 1/(p0 + N <psi>), mean <psi> sum_n (y_n - z_n V^T) times the variance.
 
     Not in the paper, which has no intercept; p0 is the precision of its broad prior.
     """
@@ -170,7 +173,7 @@ def step_psi(state: State, data: Data) -> State:
 
 
 def step_y(state: State, data: Data) -> State:
-    """q(Y): 1/Var = <psi> + 2 lambda(xi), <y> = (t - 1/2 + <psi> <z V^T + b>) Var.
+    """Update q(Y): 1/Var = <psi> + 2 lambda(xi), <y> = (t - 1/2 + <psi> <z V^T + b>) Var.
 
     In regression the state is returned unchanged. Departure from the paper: it prints Lambda_xi,
     the diagonal of xi; it is that of lambda(xi).
@@ -262,9 +265,9 @@ def quadrature_term(T: Array, Y: Array, Y_var: Array) -> Array:
 def update_y_quadrature(
     T: Array, center: Array, Y: Array, Y_var: Array, psi: float
 ) -> tuple[Array, Array]:
-    """q(Y) under the exact likelihood, by one safeguarded Newton step on each (mean, variance).
+    """Update q(Y) under the exact likelihood, by one safeguarded Newton step on each entry.
 
-    Raises E[ln p(t|y)] - (<psi>/2)((<y> - center)^2 + Var y) + (1/2) ln Var y. The step is
+    It raises E[ln p(t|y)] - (<psi>/2)((<y> - center)^2 + Var y) + (1/2) ln Var y. The step is
     Var -> 1/(<psi> + E[sigmoid (1 - sigmoid)]),
     <y> -> <y> + Var (E[t - sigmoid] - <psi>(<y> - center)); each entry keeps its old value
     when halving the step eight times does not raise its own objective. One step is enough,
@@ -274,6 +277,7 @@ def update_y_quadrature(
     t, centre, mean, var = (np.ravel(a) for a in (T, center, Y, Y_var))
 
     def objective(at: IntArray, mean: Array, var: Array) -> Array:
+        """Return the part of the bound that depends on these entries, each by itself."""
         prior = -0.5 * psi * ((mean - centre[at]) ** 2 + var) + 0.5 * np.log(var)
         return quadrature_term(t[at], mean, var) + prior
 
@@ -281,7 +285,7 @@ def update_y_quadrature(
     expected = p @ _WEIGHTS
     target_var = 1.0 / (psi + expected - p**2 @ _WEIGHTS)
     shift = target_var * (t - expected - psi * (mean - centre))
-    # Only entries that have not converged are tried.
+    # Only entries that have not converged are tried; `at` are those without a better value so far.
     moves = (np.abs(shift) > _STILL * np.sqrt(var)) | (np.abs(target_var - var) > _STILL * var)
     at = np.flatnonzero(moves)
     new_mean, new_var = mean.copy(), var.copy()

@@ -39,7 +39,7 @@ class SelectedColumns:
         self._held = np.zeros((view.shape[0], 0))
 
     def hold(self, index: IntArray) -> None:
-        """Read the columns `index` into memory, unless they are there or are too many."""
+        """Hold the columns `index` in memory for later products, unless they are too many."""
         if (self._place[index] >= 0).all() or 8 * self.shape[0] * index.size > HELD_BYTES:
             return
         held = self.view.columns(index)
@@ -107,9 +107,9 @@ class Spectrum:
     index: IntArray  # (d,); The selected features, in order
     scores: Array  # (N, r); X B
     S: Array  # (r,); Eigenvalues of (X B)^T diag(s) (X B)
-    n_null: int
-    outside: float
-    logdet: float
+    n_null: int  # Dimensions of weight space outside the basis, where the prior stays as it is
+    outside: float  # Trace of the prior-scaled Gram matrix that the basis leaves out
+    logdet: float  # ln |Lambda^-1|
     basis: Array | None  # (d, r)
     left: Array  # (N, r); Used only when ``basis`` is None
     scale: Array  # (d,)
@@ -146,7 +146,7 @@ class Weights:
 def update_weights(
     spectrum: Spectrum, delta: Array, tau: float, residual: Array, weight: Array
 ) -> Weights:
-    """Return q(W) or q(A) given all other posteriors.
+    """Return q(W) of one view, in the basis of its spectrum, given all other posteriors.
 
     Sigma_k^-1 = <tau> X^T X + <delta_k> Lambda_<gamma>,
     <w_k> = <tau> Sigma_k X^T (<z_k> - sum_{m' != m} H_m'k); for the literal dual, X -> X X~^T
@@ -172,7 +172,7 @@ def update_weights(
 
 
 def weight_moments(view: SelectedColumns, q: Weights) -> tuple[Array, Array]:
-    """<w_kd> and Var w_kd of the selected features, both (K, d); the only pass over features.
+    """Return <w_kd> and Var w_kd of the selected features, both (K, d), by a pass over them.
 
     <w_k> = B <c_k>, Var w_kd = sum_j B_dj^2/(tau S_j + delta_k)
     + (1/gamma_d - sum_j B_dj^2)/delta_k, the second part only where the basis leaves room.
@@ -207,7 +207,9 @@ def spectrum_dual(
     relevance: IntArray,
     norms: Array,
 ) -> Spectrum:
-    """Basis of the span of Lambda^-1 X~^T: E^T (X~ Lambda^-1 X~^T) E = I, (X B)^T (X B) = S.
+    """Return a basis B of the span of Lambda^-1 X~^T, where X~ are the rows `relevance` of X.
+
+    B = Lambda^-1 X~^T E with E^T (X~ Lambda^-1 X~^T) E = I and (X B)^T diag(s) (X B) = S.
 
     Departure from the paper: it has W^T = X~^T A, without the prior variances Lambda^-1. Weights
     of that form cannot be sparse, for a row of X~ is not.
@@ -232,7 +234,10 @@ def spectrum_dual(
 def _sample_spectrum(
     index: IntArray, gamma: Array, scores: Array, S: Array, left: Array, outside: float = 0.0
 ) -> Spectrum:
-    """Return the spectrum of the basis Lambda^-1 X^T `left`, which may leave room outside it."""
+    """Return the spectrum of the basis B = Lambda^-1 X^T `left`, with its scores X B, (N, r).
+
+    Where it does not span weight space, the prior holds outside of it.
+    """
     return Spectrum(
         index=index,
         scores=scores,
@@ -248,24 +253,26 @@ def _sample_spectrum(
 
 
 def choose_relevance_vectors(kernel: Array, most: int | None = None) -> IntArray:
-    """Choose rows that span a kernel, by pivoted Cholesky decomposition.
+    """Return the relevance vectors: rows that span a kernel, by pivoted Cholesky decomposition.
 
-    Each step takes the row that the rows before it explain least.
+    Each step takes the row that the rows before it explain least, up to `most` rows.
 
-    Shapes: kernel (N, N); returns (r,).
+    Shapes: kernel (N, N) of N rows; returns (r,).
     """
-    left = np.diag(kernel).astype(float).copy()
-    total = left.sum()
+    unexplained = (
+        np.diag(kernel).astype(float).copy()
+    )  # what the chosen rows do not explain of each
+    total = unexplained.sum()
     stop = (AUTO_RESIDUAL if most is None else DUAL_RANK_TOLERANCE) * total
     limit = kernel.shape[0] if most is None else most
     factor = np.zeros((kernel.shape[0], limit))
     chosen: list[int] = []
-    while len(chosen) < limit and left.sum() > stop:
-        n, k = int(np.argmax(left)), len(chosen)
-        column = (kernel[:, n] - factor[:, :k] @ factor[n, :k]) / np.sqrt(left[n])
+    while len(chosen) < limit and unexplained.sum() > stop:
+        n, k = int(np.argmax(unexplained)), len(chosen)
+        column = (kernel[:, n] - factor[:, :k] @ factor[n, :k]) / np.sqrt(unexplained[n])
         factor[:, k] = column
-        left = np.maximum(left - column**2, 0.0)
-        left[n] = 0.0
+        unexplained = np.maximum(unexplained - column**2, 0.0)
+        unexplained[n] = 0.0
         chosen.append(n)
     return np.sort(np.array(chosen, dtype=np.intp))
 
@@ -277,7 +284,7 @@ RANK_TOLERANCE = 1e-13
 def spectrum_features(
     view: SelectedColumns, index: IntArray, gamma: Array, weight: Array
 ) -> Spectrum:
-    """Basis from the d x d side: Lambda^(-1/2) X^T diag(s) X Lambda^(-1/2) = Q S Q^T.
+    """Return the basis from the d x d side: Lambda^(-1/2) X^T diag(s) X Lambda^(-1/2) = Q S Q^T.
 
     Shapes: index (d,), gamma (d,), weight (N,).
     """
@@ -301,7 +308,7 @@ def spectrum_features(
 def spectrum_samples(
     view: SelectedColumns, index: IntArray, gamma: Array, weight: Array
 ) -> Spectrum:
-    """Basis from the N x N side: diag(s)^(1/2) X Lambda^-1 X^T diag(s)^(1/2) = U S U^T.
+    """Return the basis from the N x N side: diag(s)^(1/2) X Lambda^-1 X^T diag(s)^(1/2) = U S U^T.
 
     Same parameters as `spectrum_features`; never forms a d x d matrix.
     """
@@ -319,7 +326,7 @@ def spectrum_samples(
 def spectrum_primal(
     view: SelectedColumns, index: IntArray, gamma: Array, weight: Array
 ) -> Spectrum:
-    """Build the exact posterior's basis from whichever side is smaller."""
+    """Return the basis of the exact posterior, from the smaller of the d x d and N x N sides."""
     if index.size > view.shape[0]:
         return spectrum_samples(view, index, gamma, weight)
     return spectrum_features(view, index, gamma, weight)
