@@ -115,10 +115,10 @@ class MultiView:
     ) -> None:
         pairs = check_view_names(views)
         names = [name for name, _ in pairs]
-        views_alone = [_view_alone(name, matrix) for name, matrix in pairs]
-        for view in views_alone:
+        unchecked = [_unchecked_view(name, matrix) for name, matrix in pairs]
+        for view in unchecked:
             check_width(view.name, view.shape)
-        n = check_row_counts({view.name: view.shape[0] for view in views_alone})
+        n = check_row_counts({view.name: view.shape[0] for view in unchecked})
         features = _checked_keys(feature_names, names, "feature_names")
         info = _checked_keys(feature_info, names, "feature_info")
         declared = _checked_keys(present, names, "present")
@@ -132,7 +132,7 @@ class MultiView:
                 ),
                 check_present(view.name, declared.get(view.name, view.declared_present), n),
             )
-            for view in views_alone
+            for view in unchecked
         }
         frames = {name: matrix for name, matrix in pairs if isinstance(matrix, pd.DataFrame)}
         self.sample_ids = check_sample_ids(sample_ids, n, frames)
@@ -308,8 +308,8 @@ class MultiView:
         if rest is not None and keywords.get("samples") is None:
             keywords["samples"] = rest
         if isinstance(X, pd.DataFrame) and "sample_ids" not in keywords:
-            default = isinstance(X.index, pd.RangeIndex) and X.index.equals(pd.RangeIndex(len(X)))
-            keywords["sample_ids"] = None if default else X.index
+            counts = isinstance(X.index, pd.RangeIndex) and X.index.equals(pd.RangeIndex(len(X)))
+            keywords["sample_ids"] = None if counts else X.index
         return cls(matrices, **keywords)
 
     @classmethod
@@ -376,24 +376,26 @@ class MultiView:
             f"MultiView: {n:,} sample{'s' * (n != 1)}, {d:,} feature{'s' * (d != 1)} in "
             f"{n_views} view{'s' * (n_views != 1)}"
         ]
-        wide = max(len(name) for name in self._views)
+        name_width = max(len(name) for name in self._views)
         digits = max(len(f"{k:,}") for k in self.n_features.values())
         for name, view in self._views.items():
             source = view.source.base if isinstance(view.source, SubsetSource) else view.source
             kind = type(source).__name__.removesuffix("Source").lower()
             mapped = "" if source.in_memory else ", memory-mapped"
-            note = mapped if kind == "array" else f", {kind}"
+            storage = mapped if kind == "array" else f", {kind}"
             declared = view.declared_present
             if declared is not None and not declared.all():
-                note += f", absent for {int((~declared).sum()):,}"
-            lines.append(f"  {name:<{wide}}  {view.shape[1]:>{digits},}  {view.dtype}{note}")
+                storage += f", absent for {int((~declared).sum()):,}"
+            lines.append(
+                f"  {name:<{name_width}}  {view.shape[1]:>{digits},}  {view.dtype}{storage}"
+            )
         if self._samples is not None and self._samples.shape[1]:
             lines.append(f"  about the samples: {', '.join(map(str, self._samples.columns[:8]))}")
         return "\n".join(lines)
 
 
-def _view_alone(name: str, matrix: Any) -> View:
-    """Return a matrix or DataFrame as a view, whose names are not checked yet."""
+def _unchecked_view(name: str, matrix: Any) -> View:
+    """Return a matrix or DataFrame as a view, whose names and width are not checked yet."""
     if isinstance(matrix, View):
         return matrix
     if not isinstance(matrix, pd.DataFrame):
@@ -405,7 +407,10 @@ def _view_alone(name: str, matrix: Any) -> View:
 
 
 def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) -> dict[str, Any]:
-    """Return an argument by view, or refuse keys that are not views."""
+    """Return an argument with one entry per view as a dictionary; refuse keys that are no views.
+
+    `what` is the name of the argument; views may be left out, and None is empty.
+    """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -420,7 +425,7 @@ def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) 
 
 
 def select_columns(mv: MultiView, columns: Mapping[str, np.ndarray]) -> MultiView:
-    """Return `mv` with only the numbered columns of some views, not copied."""
+    """Return `mv` with only the numbered columns of some views; other views stay whole."""
     return mv.replace_views(
         mv.view(name).take_columns(index)
         for name, index in columns.items()

@@ -35,15 +35,21 @@ def mark_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
     """Replace markers by missing cells, in text and in numbers alike."""
     numbers = [float(marker) for marker in missing if _is_number(marker)]
     numeric = np.array([types.is_numeric_dtype(dtype) for dtype in frame.dtypes], dtype=bool)
-    kept = [types.is_bool_dtype(d) or types.is_datetime64_any_dtype(d) for d in frame.dtypes]
+    has_markers = np.array(
+        [
+            not (types.is_bool_dtype(dtype) or types.is_datetime64_any_dtype(dtype))
+            for dtype in frame.dtypes
+        ],
+        dtype=bool,
+    )
     columns = frame.columns
     for chosen, markers in ((numeric, numbers), (~numeric, [*missing, *numbers])):
         # All columns at once: one by one, a wide table takes ten times longer.
-        part = frame[columns[chosen & ~np.array(kept, dtype=bool)]]
-        hit = part.isin(markers)
-        if hit.to_numpy().any():
+        part = frame[columns[chosen & has_markers]]
+        is_marker = part.isin(markers)
+        if is_marker.to_numpy().any():
             others = frame.drop(columns=part.columns)
-            frame = pd.concat([others, part.mask(hit)], axis=1)[columns]
+            frame = pd.concat([others, part.mask(is_marker)], axis=1)[columns]
     return frame
 
 
@@ -106,6 +112,8 @@ def encode_frame(
     """Turn a table into a view of numbers, columns in their order.
 
     Its `feature_info` says from which column and level each feature came, if there are categories.
+    Columns outside of `needed` (None: all are needed) become missing cells where they cannot be
+    encoded. `from_file`: messages advise on options of readers.
     """
     max_bytes = MAX_BYTES if limits is None else limits.max_bytes
     forced = frame.columns.isin(list(categorical))
@@ -114,8 +122,9 @@ def encode_frame(
         return View(view, ArraySource(_numbers(frame)), feature_names(frame.columns, origin))
     # Only columns of text, dates and categories are looked at one by one.
     columns = [str(name) for name in frame.columns]
+    # What `_encode` returns, by the position of the column.
     encoded: dict[int, tuple[np.ndarray, list[str] | None]] = {}
-    widths = np.ones(frame.shape[1], dtype=int)
+    widths = np.ones(frame.shape[1], dtype=int)  # features of each column
     for at in np.flatnonzero(~plain).tolist():
         if limits is not None:
             limits.check_time()
@@ -136,6 +145,7 @@ def encode_frame(
     starts = np.cumsum(widths) - widths
     matrix = np.empty((len(frame), int(widths.sum())))
     matrix[:, starts[plain]] = _numbers(frame.loc[:, plain])
+    # Of each feature: the column it came from, its level and its name.
     column = np.repeat(np.asarray(columns, dtype=object), widths)
     level = np.full(len(column), None, dtype=object)
     names = column.copy()
@@ -144,8 +154,8 @@ def encode_frame(
         if levels is None:
             matrix[:, starts[at]] = numbers
             continue
-        known = ~np.isnan(numbers)[:, None]
-        matrix[:, part] = np.where(known, numbers[:, None] == np.arange(len(levels)), np.nan)
+        observed = ~np.isnan(numbers)[:, None]
+        matrix[:, part] = np.where(observed, numbers[:, None] == np.arange(len(levels)), np.nan)
         level[part] = levels
         names[part] = [f"{columns[at]}={level_name}" for level_name in levels]
     text = feature_names(names, origin, max_bytes)
@@ -179,12 +189,14 @@ def encode_text(frame: pd.DataFrame, view: str, *, categorical: Sequence[str], o
 
 
 def _is_plain(dtype: Any) -> bool:
+    """Return whether a column of this type is real numbers or truth values already."""
     if isinstance(dtype, pd.CategoricalDtype) or types.is_complex_dtype(dtype):
         return False
     return bool(types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype))
 
 
 def _numbers(frame: pd.DataFrame) -> np.ndarray:
+    """Return columns of numbers as one matrix, in float32 if all of them are, else in float64."""
     if frame.shape[1] == 0:
         return np.empty((len(frame), 0))
     if all(dtype == np.float32 for dtype in frame.dtypes):
@@ -209,7 +221,11 @@ def _distinct(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
 def _encode(
     column: pd.Series, name: str, origin: str, forced: bool, max_levels: int, from_file: bool
 ) -> tuple[np.ndarray, list[str] | None]:
-    """Return a number per row (NaN: missing), and the levels they count if it is a category."""
+    """Return a column as a number per row (NaN: missing), and its levels if it is a category.
+
+    The numbers of a category are positions among its levels. A `forced` column is a category
+    whatever it holds.
+    """
     if types.is_complex_dtype(column.dtype):
         raise InputError(
             f"{origin}: column {name!r} holds complex numbers; split it into real and imaginary "
@@ -217,7 +233,7 @@ def _encode(
         )
     category = isinstance(column.dtype, pd.CategoricalDtype)
     values, codes = _distinct(column)
-    counts = np.bincount(codes[codes >= 0], minlength=len(values))
+    counts = np.bincount(codes[codes >= 0], minlength=len(values))  # rows with each value
     numbers = None
     if not forced and _holds_dates(column.dtype, values, counts):
         raise InputError(
@@ -241,8 +257,8 @@ def _encode(
                 f"{origin}: column {name!r} is text with {len(levels)} different values "
                 f"({some(levels, 3)}){advice}"
             )
-        place = {"": np.nan} | {level: float(at) for at, level in enumerate(levels)}
-        numbers = np.array([place[text] for text in texts], dtype=np.float64)
+        position = {"": np.nan} | {level: float(at) for at, level in enumerate(levels)}
+        numbers = np.array([position[text] for text in texts], dtype=np.float64)
     # The last is for missing cells, whose code is -1.
     return np.append(numbers, np.nan)[codes], levels or None
 
@@ -256,16 +272,20 @@ def level_text(value: Any) -> str:
 
 
 def _holds_dates(dtype: Any, values: np.ndarray, counts: np.ndarray) -> bool:
-    """Return whether most cells of a column are dates, as objects or as text."""
+    """Return whether most cells of a column are dates, as objects or as text.
+
+    `counts` are the numbers of cells with each of the `values`.
+    """
     if is_date(dtype):
         return True
-    stamps = np.array([isinstance(v, (dt.date, dt.time, dt.timedelta)) for v in values], dtype=bool)
-    if not stamps.any():
-        stamps = np.array([bool(_DATE.match(str(v)[:_DATE_LENGTH])) for v in values], dtype=bool)
-    return bool(counts[stamps].sum() > 0.5 * counts.sum())
+    dates = np.array([isinstance(v, (dt.date, dt.time, dt.timedelta)) for v in values], dtype=bool)
+    if not dates.any():
+        dates = np.array([bool(_DATE.match(str(v)[:_DATE_LENGTH])) for v in values], dtype=bool)
+    return bool(counts[dates].sum() > 0.5 * counts.sum())
 
 
 def _booleans(values: np.ndarray) -> np.ndarray | None:
+    """Return truth values (true, "false", ...) as 1 and 0; None if any value is not one."""
     # 1 == True, so numbers have to be told apart by type.
     numbers = [_TRUTH.get(v) if isinstance(v, (bool, np.bool_, str)) else None for v in values]
     return None if not numbers or None in numbers else np.array(numbers, dtype=np.float64)
@@ -274,7 +294,10 @@ def _booleans(values: np.ndarray) -> np.ndarray | None:
 def _numbers_in_text(
     values: np.ndarray, counts: np.ndarray, name: str, origin: str, from_file: bool
 ) -> np.ndarray | None:
-    """Return numbers kept as text; refuse a column that mixes both."""
+    """Return values of text as numbers; None if half of the cells or more are not numbers.
+
+    A column in which fewer are not is refused. `counts` are the numbers of cells of each value.
+    """
     series = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
     numbers: np.ndarray = series.to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = np.isnan(numbers)
@@ -316,4 +339,5 @@ _ADVICE = {
 
 
 def _advice(problem: str, name: str, from_file: bool, most: int = MAX_LEVELS) -> str:
+    # Of each pair the second is for files: False is 0, True is 1.
     return _ADVICE[problem][from_file].format(name=name, most=most)

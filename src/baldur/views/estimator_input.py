@@ -49,11 +49,15 @@ def as_multiview(
 
 
 def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
-    """Return `X` as a MultiView; matrices get scikit-learn's own checks first."""
+    """Return `X` as a MultiView; matrices get scikit-learn's own checks first.
+
+    With `reset`, in `fit`, the estimator learns `n_features_in_` and `feature_names_in_`; without,
+    in prediction, `X` is compared with them.
+    """
     name = type(estimator).__name__
     rows_of_numbers = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 1
-    matrix = rows_of_numbers or issparse(X)  # one sparse format is a dictionary as well
-    if isinstance(X, (MultiView, list, tuple, Mapping)) and not matrix:
+    is_matrix = rows_of_numbers or issparse(X)  # one sparse format is a dictionary as well
+    if isinstance(X, (MultiView, list, tuple, Mapping)) and not is_matrix:
         mv = as_multiview(X, estimator.views, estimator_name=name)
         if reset:
             estimator.n_features_in_ = int(mv.shape[1])
@@ -93,13 +97,15 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
     except TypeError as error:
         raise InputTypeError(str(error)) from error
     # A frame keeps its column names, which ``views`` may refer to.
-    framed = hasattr(X, "columns") and not issparse(X)
-    if not framed and not reset and estimator.views is not None and not issparse(X):
+    is_frame = hasattr(X, "columns") and not issparse(X)
+    if not is_frame and not reset and estimator.views is not None and not issparse(X):
         # An array after a fit on a frame has its columns, of which scikit-learn has warned.
         names = getattr(estimator, "feature_names_in_", None)
         if names is not None:
-            X, framed = pd.DataFrame(checked, columns=names), True
-    return as_multiview(X if framed else checked, estimator.views, estimator_name=name)
+            return as_multiview(
+                pd.DataFrame(checked, columns=names), estimator.views, estimator_name=name
+            )
+    return as_multiview(X if is_frame else checked, estimator.views, estimator_name=name)
 
 
 def input_columns(estimator: Any) -> dict[str, np.ndarray]:
@@ -110,7 +116,8 @@ def input_columns(estimator: Any) -> dict[str, np.ndarray]:
     names = getattr(estimator, "feature_names_in_", None)
     if names is None and estimator.views is not None:
         return locate_columns(estimator.views, estimator.n_features_in_)
-    columns, start = {}, 0
+    columns = {}
+    start = 0
     for view, features in estimator.feature_names_.items():
         columns[view] = np.arange(start, start + len(features))
         start += len(features)

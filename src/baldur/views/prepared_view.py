@@ -72,7 +72,11 @@ class PreparedView:
         columns: np.ndarray | None = None,
         exact: bool = False,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield tiles, exact ones in float64, and count their columns as read."""
+        """Yield tiles as (columns, standardised cells), and count their columns as read.
+
+        `weights` multiply the columns, `columns` are those to read (None: all), and `exact` is in
+        float64.
+        """
         self.reads.append(self.shape[1] if columns is None else len(columns))
         cells = self.cells.exact() if exact else self.cells
         return cells.tiles(width or self.cells.width(self.shape[0]), weights, columns)
@@ -98,8 +102,8 @@ class PreparedView:
         """
         A = self._check(A, (self.shape[0], None), "A")
         out = np.empty((self.shape[1], A.shape[1]))
-        for cols, part in self.project_blocks(A):
-            out[cols] = part
+        for cols, block in self.project_blocks(A):
+            out[cols] = block
         return out
 
     def project_blocks(
@@ -107,7 +111,10 @@ class PreparedView:
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield X^T A by blocks of features, for uses that do not need all of it at once.
 
-        Shapes: A (n_samples, k), gram (n_samples, n_samples); returns part (len of columns, k).
+        X X^T is added to `gram`, if given, in place and from the same reading of the view.
+
+        Shapes: A (n_samples, k), gram (n_samples, n_samples); yields a slice of columns and
+        their block (n_columns, k).
         """
         A = self._check(A, (self.shape[0], None), "A").astype(self.dtype)
         for cols, tile in self._tiles():
@@ -122,7 +129,7 @@ class PreparedView:
         """
         B = self._check(B, (self.shape[1], None), "B")
         out = np.zeros((self.shape[0], B.shape[1]))
-        used = _worth_skipping(B.any(axis=1))
+        used = _worth_gathering(B.any(axis=1))
         if used is not None:
             B = B[used]
         for cols, tile in self._tiles(columns=used):
@@ -157,14 +164,18 @@ class PreparedView:
         gram = np.zeros((other.shape[0], self.shape[0]))
         ours = self._tiles(width, root, used)
         theirs = other._tiles(width, root, used)
-        for (cols, tile), (_, new) in zip(ours, theirs, strict=True):
-            gram += new @ (tile if sign is None else tile * sign[cols]).T
+        for (cols, tile), (_, other_tile) in zip(ours, theirs, strict=True):
+            gram += other_tile @ (tile if sign is None else tile * sign[cols]).T
         return gram * peak
 
     def _roots(
         self, s: Any
     ) -> tuple[np.ndarray | None, np.ndarray | None, float, np.ndarray | None]:
-        """Square roots of |s| over its largest, signs if any is negative, that largest, columns."""
+        """Return root, sign, peak and columns, so that s = peak * sign * root^2.
+
+        `sign` is None if no weight is negative, and `columns` are those with a weight other than 0
+        if these are few, which root and sign then refer to; None for all.
+        """
         if s is None:
             return None, None, 1.0, None
         s = self._check(s, (self.shape[1],), "s")
@@ -172,7 +183,7 @@ class PreparedView:
         peak = float(np.abs(s).max(initial=0.0)) or 1.0
         if not np.isfinite(peak):
             raise InputError(f"View {self.name!r}: the weights s must be finite.")
-        used = _worth_skipping(s != 0)
+        used = _worth_gathering(s != 0)
         if used is not None:
             s = s[used]
         sign = np.sign(s).astype(self.dtype) if (s < 0).any() else None
@@ -183,8 +194,8 @@ class PreparedView:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return (X^T A)^T and x_d^T M x_d for several M, from one reading of the view.
 
-        Shapes: A (n_samples, k), matrices (n_samples, n_samples); returns projected (k,
-        n_features).
+        Shapes: A (n_samples, k), each matrix M (n_samples, n_samples); returns projected
+        (k, n_features), quadratics (n_matrices, n_features).
         """
         n = self.shape[0]
         A = self._check(A, (n, None), "A").astype(self.dtype)
@@ -242,7 +253,7 @@ def passes(views: Sequence[PreparedView]) -> float:
     return sum(sum(view.reads) for view in views) / total if total else 0.0
 
 
-def _worth_skipping(used: np.ndarray) -> np.ndarray | None:
+def _worth_gathering(used: np.ndarray) -> np.ndarray | None:
     """Return the indices of the used columns if gathering them beats reading all, else None."""
     index = np.flatnonzero(used)
     return index if len(index) < 0.5 * len(used) else None
@@ -256,6 +267,7 @@ def prepare_view(cells: Standardised) -> PreparedView:
     processes that share it do not each copy it.
     """
     n, d = cells.shape
+    # Of what kind the cells are stored, whichever rows are chosen of them.
     base = cells.source.base if isinstance(cells.source, SubsetSource) else cells.source
     size = n * d * cells.dtype.itemsize
     limit = KEEP_LIMIT_BYTES if cells.source.in_memory else standardised.FLOAT64_LIMIT_BYTES

@@ -54,7 +54,10 @@ def reads_by_file(array: np.ndarray) -> TypeGuard[np.memmap]:
 
 
 def read_mapped(array: np.memmap, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
-    """Return the cells of `rows` (None: all) and `cols`, read from the file behind the map."""
+    """Return the cells of `rows` (None: all) and `cols`, read from the file behind the map.
+
+    A line of the file is a row of an array in C order, and a column of one in Fortran order.
+    """
     path, (n, d) = str(array.filename), array.shape
     if array.flags.c_contiguous:
         lines = np.arange(n) if rows is None else rows
@@ -75,6 +78,7 @@ def read_lines(
 
     Shapes: lines (k,); returns (k, number of cells).
     """
+    # Of each line the cells from first to before last are read; index says which of them are kept.
     index = None
     if isinstance(cells, slice) and cells.indices(length)[2] == 1:
         first, last, _ = cells.indices(length)
@@ -99,6 +103,7 @@ def read_lines(
                     f"{path}: expected {piece.nbytes} bytes at line {number}, but "
                     f"the file gave {n_bytes}. It changed since it was opened; open it again."
                 )
+            # One row per line; what lies between the cells of two lines is skipped.
             block = np.lib.stride_tricks.as_strided(
                 piece, (stop - start, span), (length * dtype.itemsize, dtype.itemsize)
             )
@@ -107,7 +112,7 @@ def read_lines(
 
 
 def _runs(lines: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """Yield places (start, stop) of lines that follow each other, at most so many at a time."""
+    """Yield (start, stop) of runs of consecutive numbers in `lines`, each of `most` at most."""
     ends = np.flatnonzero(np.diff(lines) != 1) + 1
     for start, stop in itertools.pairwise([0, *ends.tolist(), len(lines)]):
         for at in range(start, stop, most):
@@ -268,12 +273,12 @@ class SubsetSource(Source):
         if self.rows is None:
             return self.base.read(rows, cols)
         wanted = self.rows if rows is None else self.rows[rows]
-        known = wanted >= 0
-        if known.all():
+        exists = wanted >= 0
+        if exists.all():
             return self.base.read(wanted, cols)
-        cells = self.base.read(wanted[known], cols)
+        cells = self.base.read(wanted[exists], cols)
         block = np.zeros((len(wanted), cells.shape[1]), dtype=cells.dtype)
-        block[known] = cells
+        block[exists] = cells
         return block
 
 
@@ -302,6 +307,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
 
 
 def _from_sequence(matrix: Any, view: str) -> np.ndarray:
+    """Return nested lists and the like as an array, or raise an error that names the view."""
     try:
         return np.asarray(matrix)
     except (ValueError, TypeError) as error:
@@ -313,6 +319,7 @@ def _from_sequence(matrix: Any, view: str) -> np.ndarray:
 
 
 def _frame_to_array(frame: pd.DataFrame) -> np.ndarray:
+    """Return the cells of a DataFrame; columns of different kinds all become float64."""
     if any(pd.api.types.is_extension_array_dtype(dtype) for dtype in frame.dtypes):
         return frame.to_numpy(dtype=np.float64, na_value=np.nan)
     mixed = len({dtype.kind for dtype in frame.dtypes}) > 1

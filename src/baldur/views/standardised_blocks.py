@@ -46,7 +46,10 @@ def column_blocks(
 def tile_width(
     n_rows: int, itemsize: int, stored: int = 1, max_bytes: int = DEFAULT_BLOCK_BYTES
 ) -> int:
-    """Return how many columns make a tile."""
+    """Return how many columns make a tile: at least 256, unless these take more than `max_bytes`.
+
+    `itemsize` and `stored` are the bytes of a cell in the working precision and in the source.
+    """
     n_rows = max(1, n_rows)
     width = max(256, TILE_BYTES // (n_rows * itemsize))
     return max(1, min(width, max_bytes // (n_rows * stored)))
@@ -104,23 +107,27 @@ class NormalScores:
     ) -> None:
         """Write the scores of the ranked columns among `columns`, times a factor, into `out`.
 
+        A score is interpolated between the knots on either side of the cell; beyond the knots it
+        is that of the last one.
+
         Shapes: raw (n_samples, k), factor (k,), out (n_samples, k).
         """
-        at = self.position[columns]
-        here = np.flatnonzero(at >= 0)
-        if not here.size:
+        position = self.position[columns]
+        ranked = np.flatnonzero(position >= 0)
+        if not ranked.size:
             return
-        cells, knots, scores = raw[:, here], self.knots[:, at[here]], self.scores[:, at[here]]
+        cells = raw[:, ranked]
+        knots, scores = self.knots[:, position[ranked]], self.scores[:, position[ranked]]
         last = len(knots) - 1
         above = np.empty(cells.shape, dtype=np.intp)  # first knot above each cell
-        for j in range(here.size):
+        for j in range(ranked.size):
             above[:, j] = np.searchsorted(knots[:, j], cells[:, j], side="right")
         left, right = np.maximum(above - 1, 0), np.minimum(above, last)
         x0, x1 = (np.take_along_axis(knots, i, axis=0) for i in (left, right))
         s0, s1 = (np.take_along_axis(scores, i, axis=0) for i in (left, right))
         gap = x1 - x0
         share = np.divide(cells - x0, gap, out=np.zeros(cells.shape), where=gap > 0)
-        out[:, here] = (s0 + share * (s1 - s0)) * factor[here]
+        out[:, ranked] = (s0 + share * (s1 - s0)) * factor[ranked]
 
 
 FLOAT64_LIMIT_BYTES = 1 << 26
@@ -214,7 +221,11 @@ class Standardised:
         weights: np.ndarray | None = None,
         columns: np.ndarray | None = None,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (columns, standardised cells, times weights); a tile is valid until the next."""
+        """Yield (columns, standardised cells, times weights); a tile is valid until the next.
+
+        Cells become (x - mean) * factor, held within limits or replaced by normal scores, less
+        what covariates explain; missing ones are 0. `columns` are those to read (None: all).
+        """
         mean, factor, coef = self.mean, self.factor, self.confound_coef
         limits = None
         if self.lower is not None and self.upper is not None:
@@ -223,17 +234,17 @@ class Standardised:
             mean, factor = mean[columns], factor[columns]
             coef = None if coef is None else coef[:, columns]
             limits = None if limits is None else limits[:, columns]
-        plain = limits is None and self.scores is None and coef is None
+        only_scaled = limits is None and self.scores is None and coef is None
         # int8 cells and their means are small numbers: float32 holds them to 1e-7.
         narrow = self.source.dtype == np.int8 and self.dtype == np.float32
         if narrow:
             mean, factor = mean.astype(np.float32), factor.astype(np.float32)
         # Where nothing else is done, the weights may join the factor: one pass less over the tile.
-        if weights is not None and self.source.dtype == np.int8 and plain:
+        if weights is not None and self.source.dtype == np.int8 and only_scaled:
             factor = factor * weights.astype(factor.dtype)
             weights = None
         design = None if self.design is None else self.design.astype(self.dtype)
-        lacking = np.flatnonzero(self.absent)
+        absent = np.flatnonzero(self.absent)
         buffer: np.ndarray | None = None
         for cols, raw in raw_tiles(self.source, width, self.max_bytes, columns):
             if buffer is None:
@@ -262,14 +273,17 @@ class Standardised:
                 tile -= design @ coef[:, cols].astype(self.dtype)
             if missing is not None:
                 np.copyto(tile, 0, where=missing)
-            if lacking.size:
-                tile[lacking] = 0
+            if absent.size:
+                tile[absent] = 0
             if weights is not None:
                 tile *= weights[cols].astype(self.dtype)
             yield cols, tile
 
     def _missing(self, raw: np.ndarray, tile: np.ndarray) -> np.ndarray | None:
-        """Return which cells of a tile are missing, None for none of them."""
+        """Return which cells of a tile are missing (None: none); refuse infinite ones.
+
+        `raw` are the cells as stored, `tile` the same cells scaled.
+        """
         if raw.dtype == np.int8:
             return raw == MISSING_INT8 if raw.size and raw.min() <= MISSING_INT8 else None
         if raw.dtype.kind != "f" or np.isfinite(tile).all():
@@ -336,7 +350,10 @@ class StandardisedArray:
         weights: np.ndarray | None = None,
         columns: np.ndarray | None = None,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (columns, standardised cells, times weights); tiles must not be written to."""
+        """Yield (columns, standardised cells, times weights); tiles must not be written to.
+
+        `columns` are those to read (None: all).
+        """
         for cols, cells in raw_tiles(self.source, width, columns=columns):
             if weights is None:
                 yield cols, cells

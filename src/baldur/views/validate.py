@@ -33,7 +33,10 @@ def counted(n: Any, singular: str, plural: str | None = None) -> str:
 
 
 def rename_hint(given: Iterable[Any] | None, expected: Iterable[Any] | None) -> str:
-    """Return " Did you mean 'Grade' by 'grade'?" for new names that are nearly those expected."""
+    """Return " Did you mean 'Grade' by 'grade'?" for new names that are nearly those expected.
+
+    Empty where there are none; for the end of a message about names that do not match.
+    """
     if given is None or expected is None:
         return ""
     new, known = pd.Index(list(given)), pd.Index(list(expected))
@@ -163,8 +166,10 @@ def check_samples(samples: Any, sample_ids: np.ndarray) -> pd.DataFrame | None:
     names = [str(name) for name in samples.columns]
     if twice := repeated(names):
         raise InputError(f"samples: the columns {some(twice)} occur more than once. Rename them.")
-    ids, numbered = [str(name) for name in sample_ids], [str(i) for i in range(n)]
+    ids = [str(name) for name in sample_ids]
     index = [str(name) for name in samples.index]
+    # Names that only count the rows say nothing about their order.
+    numbered = [str(i) for i in range(n)]
     if numbered not in (ids, index) and index != ids and sorted(index) == sorted(ids):
         raise InputError(
             "samples: its index has the sample ids in another order than the views. Reorder "
@@ -264,7 +269,7 @@ def without_mask(y: Any) -> Any:
 
 
 def check_groups(given: Any, n: int) -> np.ndarray | None:
-    """Return the number of each sample's group, groups in their order."""
+    """Return the number of each sample's group, counted from 0 in the sorted order of groups."""
     if given is None:
         return None
     groups = np.asarray(given)
@@ -307,15 +312,15 @@ def match_labels(y: Any, sample_ids: np.ndarray, X: Any) -> Any:
     if not isinstance(y, (pd.Series, pd.DataFrame)) or not named or len(y) != len(sample_ids):
         return y
     ids = pd.Index(sample_ids)
-    counted = y.index.equals(pd.RangeIndex(len(y)))
+    only_counts = y.index.equals(pd.RangeIndex(len(y)))
     index = y.index if ids.dtype.kind in "iu" else y.index.astype(str)
     if index.equals(ids):
         return y
-    same = not index.has_duplicates and ids.isin(index).all()
-    if same and not counted:
+    same_names = not index.has_duplicates and ids.isin(index).all()
+    if same_names and not only_counts:
         return y.iloc[index.get_indexer(ids)]
-    in_order = ids.dtype.kind in "iu" and ids.equals(pd.RangeIndex(len(ids)))
-    if (counted and not same) or in_order:
+    ids_only_count = ids.dtype.kind in "iu" and ids.equals(pd.RangeIndex(len(ids)))
+    if (only_counts and not same_names) or ids_only_count:
         return y
     at = int(np.flatnonzero(np.asarray(index != ids))[0])
     raise InputError(
@@ -433,14 +438,15 @@ def positive_weights(sample_weight: Any, n: int, name: str = "sample_weight") ->
             f"they are {largest:.3g} and {weight[weight > 0].min():.3g}. Give 0 to samples that "
             "are to be left out, and cap the weights of the others."
         )
-    typical = share[weight > 0].mean()
-    if 1.0 / USUAL_MEAN <= typical * largest <= USUAL_MEAN:
+    mean_share = share[weight > 0].mean()
+    mean = mean_share * largest
+    if 1.0 / USUAL_MEAN <= mean <= USUAL_MEAN:
         return weight
     warnings.warn(
-        f"{name} has mean {typical * largest:.3g}, which cannot be a number of repeated samples. "
+        f"{name} has mean {mean:.3g}, which cannot be a number of repeated samples. "
         "The weights are divided by it and count as relative weights; give weights with mean 1 to "
         "avoid this warning.",
         InputWarning,
-        stacklevel=4,
+        stacklevel=4,  # the estimator's fit
     )
-    return share / typical
+    return share / mean_share

@@ -140,6 +140,7 @@ class View:
         coded = info["level"].notna().to_numpy()
         if not coded.any():
             return None
+        # A level has the name of its category as key, another feature its own number.
         number = np.arange(self.shape[1]).astype(str).astype(object)
         key = np.where(coded, "=" + info["column"].astype(str).to_numpy(dtype=object), number)
         return np.asarray(pd.factorize(key)[0], dtype=np.intp)
@@ -166,16 +167,17 @@ class View:
 
     def take_rows(self, rows: np.ndarray) -> View:
         """Return the view of some samples, not copied; -1 stands for one that does not have it."""
-        present, known = self.declared_present, rows >= 0
+        present = self.declared_present
+        exists = rows >= 0
         if present is not None:
-            present = present[rows] & known
-        elif not known.all():
-            present = known
+            present = present[rows] & exists
+        elif not exists.all():
+            present = exists
         source = SubsetSource(self.source, rows).simplified()
         return replace(self, source=source, declared_present=present)
 
     def take_columns(self, index: np.ndarray) -> View:
-        """Return the view of some features, not copied."""
+        """Return the view of some features, given by their numbers; cells are not copied."""
         info = self.feature_info
         return replace(
             self,
@@ -250,7 +252,10 @@ def default_names(view: str, index: np.ndarray, width: int) -> np.ndarray:
 def split_columns(
     X: Any, views: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], pd.DataFrame | None]:
-    """Cut a 2-D matrix into named matrices, without copying arrays."""
+    """Cut a 2-D matrix into named matrices, without copying arrays.
+
+    Also return the columns of a DataFrame that no view has; None without any.
+    """
     frame = X if isinstance(X, pd.DataFrame) else None
     if views is None:
         if frame is None or frame.columns.nlevels == 1:
@@ -295,7 +300,10 @@ def locate_columns(views: Mapping[str, Any], width: int) -> dict[str, np.ndarray
 
 
 def _locate(view: str, spec: Any, width: int, frame: pd.DataFrame | None) -> slice | np.ndarray:
-    """Turn a column specification into a slice (when the columns are a run) or indices."""
+    """Return the columns of a specification: a slice if they follow each other, else numbers.
+
+    See `MultiView.from_columns` for what `spec` may be; names need a `frame`.
+    """
     columns = None if frame is None else frame.columns
     if isinstance(spec, slice):
         if not isinstance(spec.start, str) and not isinstance(spec.stop, str):
@@ -378,7 +386,7 @@ def _find_names(view: str, wanted: list[Any], columns: pd.Index | None) -> np.nd
 
 
 def _name_slice(view: str, spec: slice, columns: pd.Index | None) -> np.ndarray:
-    """Columns from one name to another, both included, as pandas does."""
+    """Return the columns from one name to another, both included, as in pandas."""
     ends = [end for end in (spec.start, spec.stop) if end is not None]
     numbers = _find_names(view, ends, columns).tolist()
     start = numbers.pop(0) if spec.start is not None else 0
