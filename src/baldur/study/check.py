@@ -95,6 +95,7 @@ def _about_labels(config: StudyConfig, y: np.ndarray) -> list[Finding]:
 
 
 def _about_covariate(column: pd.Series, given: Sequence[str] | None) -> list[Finding]:
+    """Check a covariate to regress out; `given` are codes of missing cells in the study file."""
     key, name = "covariates.regress_out", str(column.name)
     if not isinstance(column.dtype, pd.CategoricalDtype):
         return number_findings(key, name, column.to_numpy(dtype=float), given)
@@ -102,9 +103,10 @@ def _about_covariate(column: pd.Series, given: Sequence[str] | None) -> list[Fin
 
 
 def _categories(key: str, view: View) -> list[Finding]:
+    """Check the levels of the categories of a view, which have a column each."""
     findings = []
-    for category, at in level_columns(view).items():
-        levels = view.feature_info["level"].to_numpy()[at].tolist()  # type: ignore[index]
+    for category, columns in level_columns(view).items():
+        levels = view.feature_info["level"].to_numpy()[columns].tolist()  # type: ignore[index]
         findings += category_findings(key, category, levels)
     return findings
 
@@ -116,20 +118,21 @@ def _look_at(
     outcomes: Mapping[str, np.ndarray],
     sites: np.ndarray | None,
 ) -> tuple[list[Finding], list[tuple[int, int]]]:
-    """Read a view once, block by block, and run the checks of columns and rows.
+    """Read a view once, block by block; return findings in its columns, and pairs of equal rows.
 
     Shapes: outcomes (n_samples,) each, classes as numbers; sites (n_samples,).
     """
     width = view.shape[1]
     hashes = RowHashes(view.present)
     sentinel_counts: defaultdict[float, dict[str, int]] = defaultdict(dict)
+    # Names of suspicious columns, by kind of finding and outcome.
     columns: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    constant: dict[str, str] = {}
+    constant: dict[str, str] = {}  # column to the site at which it is constant
     # Codes of genotypes are neither dates nor sentinels.
-    numbers = view.dtype != np.int8
+    is_measured = view.dtype != np.int8
     for cols, block in view.iter_blocks():
         hashes.add(block)
-        if numbers:
+        if is_measured:
             for j in np.flatnonzero(np.isin(block, SENTINELS).any(axis=0)).tolist():
                 for value, count in sentinel_cells(block[:, j]).items():
                     sentinel_counts[value][_names(view, cols, [j])[0]] = count
@@ -146,8 +149,8 @@ def _look_at(
             else:
                 copying = copying_numbers(block, y)
             columns["copies", outcome] += _names(view, cols, np.flatnonzero(copying))
-            if config.classification and numbers:
-                revealing = _missing_tells(block[view.present], y[view.present], width)
+            if config.classification and is_measured:
+                revealing = _revealing_by_missing(block[view.present], y[view.present], width)
                 columns["missing copies", outcome] += _names(view, cols, revealing)
         if sites is not None:
             for j, site in constant_columns(block, sites, width):
@@ -157,8 +160,8 @@ def _look_at(
     findings = sentinels(key, counts, getattr(section, "missing", None))
     for (kind, outcome), listed in columns.items():
         findings += column_finding(kind, key, listed, outcome=outcome)
-    at = sorted(set(constant.values()))
-    where = f"at site {at[0]!r}" if len(at) == 1 else f"at sites {names(at)}"
+    at_sites = sorted(set(constant.values()))
+    where = f"at site {at_sites[0]!r}" if len(at_sites) == 1 else f"at sites {names(at_sites)}"
     findings += column_finding("constant in site", key, list(constant), where=where)
     return findings, hashes.pairs()
 
@@ -168,14 +171,17 @@ def _names(view: View, cols: slice, at: Any) -> list[str]:
     return [str(name) for name in view.names_of(cols.start + np.asarray(at, dtype=np.intp))]
 
 
-def _missing_tells(block: np.ndarray, codes: np.ndarray, width: int) -> list[int]:
-    """Return the columns whose missing cells tell the class, among samples that have the view."""
+def _revealing_by_missing(block: np.ndarray, codes: np.ndarray, width: int) -> list[int]:
+    """Return the columns whose missing cells tell the class, among samples that have the view.
+
+    Shapes: block (n_samples, b) of a view of `width` columns, codes of classes (n_samples,).
+    """
     missing = np.isnan(block)
-    some = np.flatnonzero(missing.any(axis=0))
-    if not len(some) or len(np.unique(codes)) < 2:
+    with_missing = np.flatnonzero(missing.any(axis=0))
+    if not len(with_missing) or len(np.unique(codes)) < 2:
         return []
-    copying = copying_classes(missing[:, some].astype(float), codes, width)
-    return some[copying].tolist()
+    copying = copying_classes(missing[:, with_missing].astype(float), codes, width)
+    return with_missing[copying].tolist()
 
 
 @dataclass
@@ -295,6 +301,7 @@ def _absent_classes(y: np.ndarray, plan: Preview) -> list[Finding]:
 
 
 def _samples(study: StudyData) -> str:
+    """Return the line of the plan about samples and outcome."""
     n = len(study.data)
     if isinstance(study.y, pd.DataFrame):
         cases = ", ".join(f"{int(study.y[c].sum())} {c}" for c in study.y)
@@ -311,18 +318,20 @@ def _samples(study: StudyData) -> str:
 
 
 def _view(study: StudyData, view: str, width: int) -> str:
+    """Return the line of the plan about a view: its width, and the samples without it."""
     line = f"  {view}: {counted(width, 'feature')}"
     absent = study.data.sample_ids[~study.data.view(view).present].astype(str).tolist()
-    gone = [i for i in study.missing_samples.get(view, []) if i not in set(absent)]
+    # Samples that the study does not use, because of this view or of others.
+    left_out = [i for i in study.missing_samples.get(view, []) if i not in set(absent)]
     if absent:
         line += f"; missing for {counted(len(absent), 'sample')} ({names(absent)})"
-    if gone:
+    if left_out:
         what = counted(
-            len(gone),
+            len(left_out),
             "sample is not in its file and is left out",
             "samples are not in its file and are left out",
         )
-        line += f"; {what} ({names(gone)})"
+        line += f"; {what} ({names(left_out)})"
     return line
 
 
@@ -340,6 +349,7 @@ def _span(values: list[int]) -> str:
 
 
 def _jobs(plan: Preview, n_jobs: int) -> str:
+    """Return the line of the plan about jobs, their estimated time and the slowest model."""
     models = len(plan.jobs)
     line = (
         f"{counted(models, 'model')}, {counted(sum(plan.jobs.values()), 'job')}, "

@@ -20,7 +20,10 @@ _MOST_PARTS = 5  # of the name of a class; those of scikit-learn have three or f
 
 
 def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None) -> Comparison:
-    """Apply the design of a study to its data."""
+    """Return the comparison of a study: its models and its folds, applied to its data.
+
+    With `only`, the label of a model, it is of this model alone.
+    """
     models = make_models(config, only)
     _check_views(config, data)
     try:
@@ -45,7 +48,7 @@ def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None)
             # A model that is fitted alone is not compared.
             baseline_views=config.report.baseline_views if only is None else None,
         )
-        _ = comparison.folds
+        _ = comparison.folds  # made here, where an impossible design can be explained
     except InputError as error:
         raise folds_problem(config, data, error) from error
     return comparison
@@ -71,11 +74,12 @@ def _check_views(config: StudyConfig, data: StudyData) -> None:
 
 
 def folds_problem(config: StudyConfig, data: StudyData, error: InputError) -> StudyError:
-    """Return what the comparison refuses as an error about the study file."""
+    """Return why a comparison was refused as an error about the study file, with what to do."""
     if config.classification and config.outcome.column:
         # Two ways of writing one class may be why there are too few samples of it.
-        for twin in variants("outcome.column", config.outcome.column, np.unique(data.y)):
-            return config.problem(*twin)
+        for finding in variants("outcome.column", config.outcome.column, np.unique(data.y)):
+            return config.problem(*finding)
+    # Messages of the comparison have what to do after the last semicolon.
     what, _, fix = str(error).rstrip(".").rpartition("; ")
     return config.problem("folds", what or fix, fix if what else "change the folds or the samples")
 
@@ -90,6 +94,7 @@ def make_models(config: StudyConfig, only: str | None = None) -> list[Model]:
 
 
 def _model(config: StudyConfig, where: str, entry: ModelEntry) -> Model:
+    """Return a model of a study with its grid and settings; `where` is its key for errors."""
     estimator = None
     if entry.estimator is not None:
         estimator = _estimator(config, f"{where}.estimator", entry.estimator)
@@ -98,6 +103,7 @@ def _model(config: StudyConfig, where: str, entry: ModelEntry) -> Model:
         grid = {key: [_none(value) for value in values] for key, values in grid.items()}
     settings = {key: _none(value) for key, value in entry.settings.items()}
     searched = grid if isinstance(grid, dict) else {}
+    # The scaling of the study is for models that do not set one of their own.
     if config.preparation.scale and not {"scale", "preparation"} & {*settings, *searched}:
         settings["scale"] = config.preparation.scale
     try:
@@ -122,7 +128,7 @@ def _none(value: Any) -> Any:
 
 def _estimator(config: StudyConfig, where: str, dotted: str) -> Any:
     """Return an estimator by its dotted name; of scikit-learn only, as a file cannot run code."""
-    module, _, cls = dotted.rpartition(".")
+    module, _, class_name = dotted.rpartition(".")
     parts = dotted.split(".")
     private = any(part.startswith("_") for part in parts)
     if parts[0] != "sklearn" or private or len(parts) > _MOST_PARTS:
@@ -133,10 +139,10 @@ def _estimator(config: StudyConfig, where: str, dotted: str) -> Any:
             "with baldur.evaluation.nested_cv",
         )
     try:
-        named = getattr(importlib.import_module(module), cls)
+        imported = getattr(importlib.import_module(module), class_name)
         # Only classes of estimators are ever called.
-        is_estimator = isinstance(named, type) and issubclass(named, BaseEstimator)
-        estimator = named() if is_estimator else None
+        is_estimator = isinstance(imported, type) and issubclass(imported, BaseEstimator)
+        estimator = imported() if is_estimator else None
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         what = f"{dotted!r} cannot be made ({error})"
         raise config.problem(where, what, "correct the name") from None

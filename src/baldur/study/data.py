@@ -30,24 +30,24 @@ from baldur.views.validate import counted
 
 
 def learn_coding(frame: pd.DataFrame, categorical: list[str]) -> dict[str, bool]:
-    """Return covariates in order, and whether they are categories instead of numbers.
+    """Return the names of covariates in order, each with whether it is a category or a number.
 
     Levels are learned on training rows, by the same `CategoryEncoder` as those of views.
     """
     coding = {}
     for name in frame.columns:
-        known = frame[name][frame[name] != ""]
-        if not len(known):
+        cells = frame[name][frame[name] != ""]
+        if not len(cells):
             raise InputError(f"column {name!r} has no values")
-        numeric = pd.to_numeric(known, errors="coerce").notna().all()
+        numeric = pd.to_numeric(cells, errors="coerce").notna().all()
         coding[str(name)] = name in categorical or not numeric
     return coding
 
 
 def covariate_view(coding: dict[str, bool], table: pd.DataFrame, origin: str) -> MultiView:
-    """Return covariates of the samples table as a view."""
-    chosen = [column for column, is_category in coding.items() if is_category]
-    view = encode_text(table[list(coding)], COVARIATES, categorical=chosen, origin=origin)
+    """Return covariates of the samples table as a view, coded as `learn_coding` says."""
+    categories = [column for column, is_category in coding.items() if is_category]
+    view = encode_text(table[list(coding)], COVARIATES, categorical=categories, origin=origin)
     return MultiView.from_views([view], table.index.to_numpy(dtype=str))
 
 
@@ -100,7 +100,10 @@ def read_views(
     ids: pd.Index,
     needed: Mapping[str, Sequence[str] | None] | None = None,
 ) -> list[MultiView]:
-    """Read the file of every view."""
+    """Read the file of every view; some files hold several views.
+
+    `ids` are those of the samples table. Of a view in `needed` only these columns are read.
+    """
     parts = []
     for name, view in config.views.items():
         section = _named(name, view)
@@ -111,6 +114,7 @@ def read_views(
             try:
                 part = read_view(section, config.folder, roots=config.roots, needed=columns)
             except InputError:
+                # A table with samples as columns has a clearer error.
                 check_orientation(config, name, section, ids)
                 raise
         if not np.isin(part.sample_ids.astype(str), ids.to_numpy(dtype=str)).any():
@@ -149,27 +153,28 @@ def read_study(config: StudyConfig) -> StudyData:
     for key, name in _named_columns(config):
         check_column(config, key, name, table)
     notes: list[str] = []
-    known = pd.Series(True, table.index)
+    has_all = pd.Series(True, table.index)
     for column in config.outcome.names:
-        known &= has_outcome(config, column, table, notes)
-    if not known.any():
+        has_all &= has_outcome(config, column, table, notes)
+    if not has_all.any():
         what = f"no sample has all of {config.outcome.text}"
         raise config.problem("outcome.columns", what, "leave a column out")
-    read_outcome(config, table[known])  # refused before the views are read
+    read_outcome(config, table[has_all])  # refused before the views are read
     parts = read_views(config, table.index)
     for part, name in zip(parts, config.views, strict=True):
         check_overlap(config, name, part, table.index)
-    n_known = int(known.sum())
+    n_with_outcome = int(has_all.sum())
     try:
-        data, table, report = align_to_table(parts, table[known], config.align)
+        data, table, report = align_to_table(parts, table[has_all], config.align)
     except InputError as error:
         raise config.problem(
             "align", str(error).splitlines()[0].rstrip("."), 'use align = "union" or check the ids'
         ) from None
-    lost = n_known - len(table)
+    n_left_out = n_with_outcome - len(table)
+    # Samples with an outcome by views: whether the file of the view has them.
     where = report.where[report.where["labels"]]
-    if lost:
-        notes.append(_left_out_note(config, lost, n_known - where.sum()))
+    if n_left_out:
+        notes.append(_left_out_note(config, n_left_out, n_with_outcome - where.sum()))
     if len(report.near_misses):
         pair = report.near_misses.iloc[0]
         notes.append(
@@ -202,7 +207,7 @@ def read_study(config: StudyConfig) -> StudyData:
             if view != "labels"
         },
         subgroups=subgroup_columns(config, table, data),
-        left_out=lost,
+        left_out=n_left_out,
     )
 
 
@@ -217,18 +222,22 @@ def subgroup_columns(
 def align_to_table(
     parts: list[MultiView], table: pd.DataFrame, how: str
 ) -> tuple[MultiView, pd.DataFrame, AlignReport]:
-    """Return the views, and the rows of the samples table that have one, in the table's order."""
+    """Match views and samples table by id; both are returned in the order of the table.
+
+    `how` says which samples stay: those in every view ("intersection"), or in any ("union").
+    """
+    # The labels are row numbers of the table, which say where each sample was.
     data, kept, report = align(parts, how=how, labels=pd.Series(np.arange(len(table)), table.index))
     assert kept is not None  # labels were given
     order = np.argsort(kept.to_numpy(), kind="stable")
     return data[order], table.iloc[kept.to_numpy().astype(int)[order]], report
 
 
-def _left_out_note(config: StudyConfig, lost: int, without: pd.Series) -> str:
-    """Return the note about samples that are left out, and which views cost them."""
+def _left_out_note(config: StudyConfig, n_left_out: int, without: pd.Series) -> str:
+    """Return the note about samples that are left out; `without` counts them for each view."""
     why = "a missing view" if config.align == "intersection" else "no view at all"
     note = counted(
-        lost,
+        n_left_out,
         f"sample with {config.outcome.text} has {why} and is left out",
         f"samples with {config.outcome.text} have {why} and are left out",
     )
@@ -274,13 +283,13 @@ def _site_steps(config: StudyConfig, data: MultiView) -> list[Step]:
     section = config.harmonise
     if section is None or section.by is None:
         return []
-    usual = [v for v in data.view_names if v != COVARIATES and data.view(v).dtype != np.int8]
-    wanted = usual if section.views is None else section.views
+    possible = [v for v in data.view_names if v != COVARIATES and data.view(v).dtype != np.int8]
+    wanted = possible if section.views is None else section.views
     for view in wanted:
-        if view not in usual:
+        if view not in possible:
             known = view in data.view_names
             what = "has no location and scale to harmonise" if known else "is not a view"
-            raise config.problem("harmonise.views", f"{view!r} {what}", nearest(view, usual))
+            raise config.problem("harmonise.views", f"{view!r} {what}", nearest(view, possible))
     if not wanted:
         raise config.problem(
             "harmonise", "there is no view to harmonise (genotypes are not harmonised)",
@@ -292,9 +301,9 @@ def _site_steps(config: StudyConfig, data: MultiView) -> list[Step]:
 
 def _samples(config: StudyConfig, table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
     """Return the columns that a preparation reads: numbers, and categories as they are written."""
-    forced = [*config.covariates.categorical]
+    categories = [*config.covariates.categorical]
     if config.harmonise is not None:
-        forced.append(str(config.harmonise.by))
+        categories.append(str(config.harmonise.by))
     columns = {}
     for name in preparation.sample_columns:
         cells = table[name].astype(object).where(table[name] != "", None)
@@ -303,8 +312,8 @@ def _samples(config: StudyConfig, table: pd.DataFrame, preparation: Preparation)
             key = "covariates.regress_out" if regressed else "harmonise.keep"
             raise config.problem(key, f"column {name!r} has no values", "leave it out")
         numbers = pd.to_numeric(cells, errors="coerce")
-        text = name in forced or (numbers.isna() & cells.notna()).any()
-        columns[name] = cells.astype("category") if text else numbers.astype(float)
+        is_category = name in categories or (numbers.isna() & cells.notna()).any()
+        columns[name] = cells.astype("category") if is_category else numbers.astype(float)
     return pd.DataFrame(columns).reset_index(drop=True)
 
 
@@ -315,8 +324,8 @@ def _steps(config: StudyConfig, parts: list[MultiView]) -> list[Step]:
         with config.errors_at(f"views.{name}", "correct this section"):
             steps_of_view = view_steps(_named(name, view))
         for step in steps_of_view:
-            categories = any(level_columns(part.view(view)) for view in part.view_names)
-            if isinstance(step, CategoryEncoder) and not categories:
+            has_categories = any(level_columns(part.view(view)) for view in part.view_names)
+            if isinstance(step, CategoryEncoder) and not has_categories:
                 continue
             # A file with several views has one step for all of them.
             steps.append(step.set_params(views=list(part.view_names)))

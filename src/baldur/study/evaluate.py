@@ -112,7 +112,7 @@ def evaluate_study(
         log(f"warning: {finding}")
     if fresh:
         JobStore(folder / JOBS).clear()
-    reused = 0
+    reused = 0  # jobs that an earlier call had done
 
     def watch(state: Progress) -> None:
         nonlocal reused
@@ -121,9 +121,9 @@ def evaluate_study(
             progress(state)
 
     started = time.monotonic()
-    how = {"client": client, "n_jobs": n_jobs, "progress": watch, "store": folder / JOBS}
+    running = {"client": client, "n_jobs": n_jobs, "progress": watch, "store": folder / JOBS}
     try:
-        result = run_comparison(comparison, shard=shard, **how)
+        result = run_comparison(comparison, shard=shard, **running)
     except InputError as error:
         log(f"stopped: {error}")
         raise folds_problem(config, data, error) from error
@@ -140,12 +140,12 @@ def evaluate_study(
         log(f"{model} failed: {reason}")
     for model, fits in result.fits.items():
         log(f"{model}: {sum(f.seconds for f in fits):.1f} s in {len(fits)} outer fits")
-    learned = None
+    curve = None
     if config.report.learning_curve and not result.outcomes:
         # Whichever process has the whole result does this part alone, in the same store.
         try:
-            learned = run_learning_curve(
-                comparison, full=result, shares=config.report.learning_curve, **how
+            curve = run_learning_curve(
+                comparison, full=result, shares=config.report.learning_curve, **running
             )
         except InputError as error:
             data.notes.append(f"There is no learning curve: {str(error).rstrip('.')}")
@@ -153,7 +153,7 @@ def evaluate_study(
     report = config.report
     results = Results(
         result,
-        tables={} if learned is None else {"learning_curve": learned},
+        tables={} if curve is None else {"learning_curve": curve},
         record={
             "title": config.title,
             "outcome": config.outcome.column,

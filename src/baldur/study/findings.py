@@ -90,21 +90,25 @@ _COLUMN_FINDINGS = {
 
 
 def column_finding(kind: str, key: str, columns: Sequence[str], **words: str) -> list[Finding]:
-    """Report suspicious columns of a view or of the covariates; nothing without any."""
+    """Report suspicious columns of a view or of the covariates; nothing without any.
+
+    `kind` is a key of `_COLUMN_FINDINGS`, and `words` are other words of its texts.
+    """
     if not columns:
         return []
     what, advice, condition = _COLUMN_FINDINGS[kind]
-    alone = len(columns) == 1
+    one = len(columns) == 1
     values = {
         "section": _section(key),
         "columns": names(columns),
         "first": columns[0],
-        "are": "is" if alone else "are",
-        "alone": "alone tells" if alone else "each alone tell",
+        "are": "is" if one else "are",
+        "alone": "alone tells" if one else "each alone tell",
         "limit": LIMIT,
         **words,
     }
-    fix = advice[key.startswith("covariates")] + condition
+    in_view, among_covariates = advice
+    fix = (among_covariates if key.startswith("covariates") else in_view) + condition
     return [Finding(key, what.format(**values), fix.format(**values))]
 
 
@@ -125,6 +129,8 @@ def number_findings(
 ) -> list[Finding]:
     """Report sentinels and dates in a column of numbers.
 
+    `given` are the codes of missing cells that the study file has already.
+
     Shapes: cells (n_samples,).
     """
     counts = {value: {column: count} for value, count in sentinel_cells(cells).items()}
@@ -140,19 +146,19 @@ def sentinel_cells(cells: np.ndarray, sentinels: Sequence[float] = SENTINELS) ->
 
     Shapes: cells (n_samples,).
     """
-    known = cells[np.isfinite(cells)]
-    special = np.isin(known, sentinels)
-    rest = known[~special]
-    if not special.any() or len(rest) < 2:
+    values = cells[np.isfinite(cells)]
+    is_sentinel = np.isin(values, sentinels)
+    others = values[~is_sentinel]
+    if not is_sentinel.any() or len(others) < 2:
         return {}
-    low, high = float(rest.min()), float(rest.max())
+    low, high = float(others.min()), float(others.max())
     spread = max(high - low, 1.0)
     counts = {}
-    for value in sentinels:
-        count = int(np.sum(known == value))
-        apart = value > high + spread if value > 0 else value < low - spread or low >= 0
+    for sentinel in sentinels:
+        count = int(np.sum(values == sentinel))
+        apart = sentinel > high + spread if sentinel > 0 else sentinel < low - spread or low >= 0
         if count and apart:
-            counts[value] = count
+            counts[sentinel] = count
     return counts
 
 
@@ -161,13 +167,15 @@ def beyond_chance(
 ) -> dict[float, dict[str, int]]:
     """Leave out sentinels that stand apart in no more columns than the numbers beside them do.
 
-    Among thousands of columns with negative numbers, -9 is the only negative one in some, and so
-    are -8 and -10 in others. The view is read once more if there are any.
+    `counts` has for each sentinel the columns with it, and how often they have it. Among thousands
+    of columns with negative numbers, -9 is the only negative one in some, and so are -8 and -10 in
+    others. The view is read once more if there are any.
     """
     if not counts:
         return {}
     from scipy.stats import poisson
 
+    # Number of columns in which each number beside a sentinel stands apart.
     near: Counter[float] = Counter()
     for _, block in view.iter_blocks():
         for j in np.flatnonzero(np.isin(block, _NEIGHBOURS).any(axis=0)).tolist():
@@ -189,7 +197,7 @@ def missing_option(key: str, codes: Sequence[str], given: Sequence[str] | None) 
 def sentinels(
     key: str, counts: Mapping[float, dict[str, int]], given: Sequence[str] | None = None
 ) -> list[Finding]:
-    """Report sentinels, each with the columns of a view that hold it and how often."""
+    """Report sentinels; `counts` has for each the columns that hold it, and how often they do."""
     codes = {f"{value:.0f}": counts[value] for value in SENTINELS if value in counts}
     return [
         Finding(
@@ -209,16 +217,17 @@ def dated(cells: np.ndarray, name: str) -> bool:
 
     Shapes: cells (n_samples,).
     """
-    known = cells[np.isfinite(cells)]
-    if len(known) < 3 or (known != np.floor(known)).any():
+    values = cells[np.isfinite(cells)]
+    if len(values) < 3 or (values != np.floor(values)).any():
         return False
-    if np.mean((known >= 19000101) & (known <= 21001231)) >= _MOST:
-        text = pd.Series(known.astype(np.int64).astype(str))
+    if np.mean((values >= 19000101) & (values <= 21001231)) >= _MOST:
+        text = pd.Series(values.astype(np.int64).astype(str))
         parsed = pd.to_datetime(text, format="%Y%m%d", errors="coerce")
         return bool(parsed.notna().mean() >= _MOST)
-    inside = np.mean((known >= _SERIAL[0]) & (known <= _SERIAL[1])) >= _MOST
-    seconds = np.mean((known >= 1e8) & (known <= 5e9)) >= _MOST
-    return bool((inside or seconds) and _DATE_NAME.search(name))
+    days = np.mean((values >= _SERIAL[0]) & (values <= _SERIAL[1])) >= _MOST
+    # Seconds since 1970, from 1973 to 2128.
+    seconds = np.mean((values >= 1e8) & (values <= 5e9)) >= _MOST
+    return bool((days or seconds) and _DATE_NAME.search(name))
 
 
 _POWER = re.compile(r"[+-]?\d+(?:[.,]\d+)?[eE][+-]?\d+")
@@ -229,10 +238,10 @@ _EXACT_DIGITS = 17
 
 def variants(key: str, column: str, labels: Iterable[str]) -> list[Finding]:
     """Report labels that are the same apart from blanks and case."""
-    written: dict[str, list[str]] = {}
+    spellings: dict[str, list[str]] = {}  # by the label without blanks and case
     for label in map(str, labels):
-        written.setdefault("".join(label.split()).casefold(), []).append(label)
-    twins = [sorted(forms) for forms in written.values() if len(forms) > 1]
+        spellings.setdefault("".join(label.split()).casefold(), []).append(label)
+    twins = [sorted(forms) for forms in spellings.values() if len(forms) > 1]
     return [
         Finding(
             key,
@@ -276,8 +285,8 @@ class RowHashes:
     def __init__(self, present: np.ndarray) -> None:
         self.present = present
         self._hashes = [hashlib.blake2b(digest_size=16) for _ in present]
-        self._log_agree = 0.0
-        self._seen = 0
+        self._log_agree = 0.0  # log of the probability that two rows agree by chance
+        self._seen = 0  # columns so far
 
     def add(self, block: np.ndarray) -> None:
         """Add the next columns to the hash of every row.
@@ -291,33 +300,38 @@ class RowHashes:
         for j in range(min(block.shape[1], max(_COLUMNS - self._seen, 0))):
             counts = np.unique(block[self.present, j], return_counts=True)[1]
             share = counts / max(counts.sum(), 1)
+            # Two independent cells are equal with the sum of the squared shares.
             self._log_agree += float(np.log(max((share**2).sum(), 1e-300)))
         self._seen += block.shape[1]
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Return pairs of equal rows, unless these are expected by chance."""
+        """Return pairs of equal rows as row numbers, unless these are expected by chance."""
         n = int(self.present.sum())
         if n < 2 or np.log(n * (n - 1) / 2) + self._log_agree > np.log(_BY_CHANCE):
             return []
-        first: dict[bytes, int] = {}
+        first_row: dict[bytes, int] = {}
         pairs = []
         for i in np.flatnonzero(self.present).tolist():
-            at = first.setdefault(self._hashes[i].digest(), i)
-            if at != i:
-                pairs.append((at, i))
+            first = first_row.setdefault(self._hashes[i].digest(), i)
+            if first != i:
+                pairs.append((first, i))
         return pairs
 
 
 def repeats(
     by_view: dict[str, list[tuple[int, int]]], ids: np.ndarray, folds: Sequence[Any]
 ) -> list[Finding]:
-    """Report equal rows that some fold has among its training and its test rows.
+    """Report equal rows of which some fold has one in training and the other in test.
+
+    `by_view` has for each key of a view its pairs of equal rows.
 
     Shapes: ids (n_samples,).
     """
     sides = np.zeros((len(folds), len(ids)), dtype=np.int8)
     for side, fold in zip(sides, folds, strict=True):
-        side[fold.train], side[fold.test] = 1, 2
+        side[fold.train] = 1
+        side[fold.test] = 2
+    # The sum is 3 where one row of a pair is in training and the other in test.
     apart = {
         view: [f"{ids[a]}/{ids[b]}" for a, b in pairs if (sides[:, a] + sides[:, b] == 3).any()]
         for view, pairs in by_view.items()
@@ -344,7 +358,7 @@ def copying_classes(block: np.ndarray, codes: np.ndarray, n_columns: int) -> np.
     With more than two classes the mean over pairs of classes counts, so that a column has to
     order all of them; a column of 0 and 1 may also stand for one class alone.
 
-    Shapes: block (n_samples, b), codes (n_samples,); returns (b,).
+    Shapes: block (n_samples, b) of a view of `n_columns`, codes (n_samples,); returns (b,).
     """
     classes = np.unique(codes)
     parts = {c: block[codes == c] for c in classes}
@@ -367,6 +381,7 @@ def copying_classes(block: np.ndarray, codes: np.ndarray, n_columns: int) -> np.
 
 
 def _lucky(a: np.ndarray, b: np.ndarray, n_columns: int) -> bool:
+    """Whether some column of noise may well separate these groups of rows without error."""
     return 2 * n_columns / comb(len(a) + len(b), len(a)) > _COPIES_BY_CHANCE
 
 
@@ -382,17 +397,20 @@ def _separation(a: np.ndarray, b: np.ndarray, floor: float) -> np.ndarray:
 
     Half the rows of ``a`` lie at or below their median, and a tie counts half, so an AUC of 1 - e
     lets at most a share of 4 e of ``b`` lie at or above it. Only columns that pass are ranked.
+
+    Shapes: a (rows of one group, b), b (rows of the other, b); returns (b,).
     """
     values = np.zeros(a.shape[1])
     a_sorted = np.sort(a, axis=0)
     known = np.isfinite(a).sum(axis=0)
     usable = np.flatnonzero((known > 0) & np.isfinite(b).any(axis=0))
-    middle = a_sorted[np.maximum(known - 1, 0) // 2, np.arange(a.shape[1])]
+    # The two middle values of each column, as its number of finite values may be even.
+    lower = a_sorted[np.maximum(known - 1, 0) // 2, np.arange(a.shape[1])]
     upper = a_sorted[np.minimum(known // 2, len(a) - 1), np.arange(a.shape[1])]
     with np.errstate(invalid="ignore"):
         n_b = np.maximum(np.isfinite(b).sum(axis=0), 1)
         above = (b >= upper).sum(axis=0) / n_b
-        below = (b <= middle).sum(axis=0) / n_b
+        below = (b <= lower).sum(axis=0) / n_b
     slack = 4 * (1 - floor) + 1e-12
     for j in usable[(np.minimum(above, below) <= slack)[usable]]:
         x, z = a[:, j][np.isfinite(a[:, j])], np.sort(b[:, j][np.isfinite(b[:, j])])
@@ -411,9 +429,9 @@ def copying_numbers(block: np.ndarray, y: np.ndarray) -> np.ndarray:
     count = known.sum(axis=0)
     x = np.where(known, block, 0.0).astype(np.float64)
     target = np.where(known, y[:, None], 0.0)
-    some = np.maximum(count, 1)
-    x = np.where(known, x - x.sum(axis=0) / some, 0.0)
-    target = np.where(known, target - target.sum(axis=0) / some, 0.0)
+    divisor = np.maximum(count, 1)
+    x = np.where(known, x - x.sum(axis=0) / divisor, 0.0)
+    target = np.where(known, target - target.sum(axis=0) / divisor, 0.0)
     scale = np.sqrt((x**2).sum(axis=0) * (target**2).sum(axis=0))
     r = np.abs((x * target).sum(axis=0)) / np.where(scale > 0, scale, 1.0)
     # Two or three points lie on a line by chance.
@@ -443,8 +461,9 @@ def constant_columns(block: np.ndarray, sites: np.ndarray, n_columns: int) -> li
         count = known[here].sum(axis=0)
         same = (low[here].min(axis=0) == high[here].max(axis=0)) & varies & (count >= _LEAST_ROWS)
         for j in np.flatnonzero(same).tolist():
-            values = np.unique(block[known[:, j], j], return_counts=True)[1]
-            share = values / values.sum()
+            counts = np.unique(block[known[:, j], j], return_counts=True)[1]
+            share = counts / counts.sum()
+            # All cells of the site agree by chance with the sum of the powers of the shares.
             if n_columns * float((share ** count[j]).sum()) <= _CONSTANT_BY_CHANCE:
                 constant.append((j, str(site)))
     return constant
@@ -452,7 +471,9 @@ def constant_columns(block: np.ndarray, sites: np.ndarray, n_columns: int) -> li
 
 def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification: bool,
                   scheme: str) -> list[Finding]:  # fmt: skip
-    """Report an outcome that depends on the site.
+    """Report an outcome that depends on the site: a test, and at least a medium effect size.
+
+    `scheme` of the folds decides what is advised.
 
     Shapes: sites (n_samples,), y (n_samples,).
     """
@@ -468,8 +489,9 @@ def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification
         from scipy.stats import chi2_contingency
 
         test = chi2_contingency(table)
-        size = float(np.sqrt(test.statistic / keep.sum() / (min(table.shape) - 1)))
-        shares = table.to_numpy() / table.to_numpy().sum(axis=1, keepdims=True)
+        size = float(np.sqrt(test.statistic / keep.sum() / (min(table.shape) - 1)))  # Cramer's V
+        shares = table.to_numpy() / table.to_numpy().sum(axis=1, keepdims=True)  # (sites, classes)
+        # The class whose share differs most between sites, and the two sites.
         at = int(np.argmax(np.ptp(shares, axis=0)))
         low, high = int(np.argmin(shares[:, at])), int(np.argmax(shares[:, at]))
         seen = (

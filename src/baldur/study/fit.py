@@ -73,16 +73,17 @@ def fit_study(
     if hasattr(estimator, "predictor") and classes:
         # Evaluation works with class codes; users of the saved model expect the labels.
         estimator.classes_ = np.array([str(label) for label in classes])
-    has = rows_with_views(data, comparison.models[0].views)
-    included = study.coding is not None and COVARIATES in data.view_names
+    # None for a model that is fitted on every sample.
+    fitted_rows = rows_with_views(data, comparison.models[0].views)
+    has_covariates = study.coding is not None and COVARIATES in data.view_names
     details = {
         "model": chosen,
         "setting": setting,
         "task": config.outcome.task,
         "outcome": ", ".join(config.outcome.names),
-        "samples": len(data) if has is None else int(has.sum()),
+        "samples": len(data) if fitted_rows is None else int(fitted_rows.sum()),
         "title": config.title,
-        "included": {"categories": study.coding} if included else None,
+        "included": {"categories": study.coding} if has_covariates else None,
     }
     saved = SavedModel(estimator, classes, details, training=describe_views(data))
     return saved, study.notes

@@ -89,33 +89,38 @@ def results_folder(config: StudyConfig, output: str | Path | None = None) -> Pat
     return folder
 
 
-def claim_folder(config: StudyConfig, folder: Path, known: Collection[str], *, fresh: bool) -> None:
-    """Mark a folder as that of a study, or refuse one with the results of another.
+def claim_folder(
+    config: StudyConfig, folder: Path, result_files: Collection[str], *, fresh: bool
+) -> None:
+    """Mark a folder as that of a study before its results are written there.
 
-    The mark names the study file relative to the folder, so both may be moved together.
+    Without `fresh` a folder is refused if it has the mark of another study, or `result_files`
+    without a mark. The mark names the study file relative to the folder, so both may be moved
+    together, and by its full path, so that the folder alone may be.
     """
     mark = folder / MARK
     file = config.file.resolve()
-    this = {"study": os.path.relpath(file, folder), "path": str(file)}
+    ours = {"study": os.path.relpath(file, folder), "path": str(file)}
     theirs = _read_mark(mark)
     if not fresh:
-        if theirs is not None and not any(theirs.get(k) == v for k, v in this.items()):
+        if theirs is not None and all(theirs.get(k) != v for k, v in ours.items()):
             raise config.problem(
                 "output",
                 f"{folder} holds the results of another study ({str(theirs.get('path'))!a})",
                 "choose another folder, or replace them with --fresh",
             )
-        taken = sorted(name for name in known if (folder / name).exists())
+        taken = sorted(name for name in result_files if (folder / name).exists())
         if theirs is None and taken:
             raise config.problem(
                 "output",
                 f"{folder} holds {taken[0]!r}, which this study has not written",
                 "choose another folder, or replace it with --fresh",
             )
-    write_atomically(mark, (json.dumps(this, indent=1) + "\n").encode())
+    write_atomically(mark, (json.dumps(ours, indent=1) + "\n").encode())
 
 
 def _read_mark(mark: Path) -> dict[str, Any] | None:
+    """Return the content of a mark; None without one that can be read."""
     try:
         with mark.open(encoding="utf-8") as stream:
             content = json.loads(stream.read(_LONGEST_MARK))
@@ -134,22 +139,26 @@ _FIRST = (REPORT, "table.txt", OUTCOMES, "selection.csv", "views.csv", "predicti
 
 def write_results(results: Results, folder: Path, study: str | None = None) -> Results:
     """Write every file of a results folder, the study file as it was run among them if given."""
-    places = outcome_folders(list(results.outcomes))
-    remove_outcomes(folder, keep=list(places.values()))
-    for name, below in places.items():
-        _write(results.outcomes[name], make_folder(folder / OUTCOMES / below), study)
+    folders = outcome_folders(list(results.outcomes))
+    remove_outcomes(folder, keep=list(folders.values()))
+    for outcome, below in folders.items():
+        _write(results.outcomes[outcome], make_folder(folder / OUTCOMES / below), study)
     _write(results, folder, study)
     return results
 
 
 def _write(results: Results, folder: Path, study: str | None) -> None:
-    """Write a set of result files, all of them or none, and README.txt."""
+    """Write a set of result files, all of them or none, with README.txt.
+
+    A file is the study file, a table, or text that its entry in `FILES` makes of the results.
+    """
     contents: dict[str, bytes] = {}
     for file in FILES:
         content: Any = study if file.name == "study.toml" else None
         if file.table in TABLES:
             content = results.table(file.table, every_outcome=True)
             content = csv_text(content) if len(content.columns) else None
+        # Of several outcomes the folder of each has the files that are about one.
         elif file.make is not None and (file.of_mean or not results.outcomes):
             content = file.make(results)
         if content is not None:
@@ -185,16 +194,19 @@ def _index(results: Results, names: set[str]) -> str:
 
 
 def remove_outcomes(folder: Path, keep: Sequence[str] = ()) -> None:
-    """Remove the results of outcomes that a study does not have any more."""
-    above = folder / OUTCOMES
-    if above.is_symlink() or not above.is_dir():
+    """Remove the results of outcomes that a study does not have any more.
+
+    `keep` are names of folders that stay.
+    """
+    parent = folder / OUTCOMES
+    if parent.is_symlink() or not parent.is_dir():
         return
-    for place in sorted(above.iterdir()):
-        if place.name in keep or place.is_symlink() or not place.is_dir():
+    for below in sorted(parent.iterdir()):
+        if below.name in keep or below.is_symlink() or not below.is_dir():
             continue
         for name in (*RESULT_FILES, ".lock"):
-            (place / name).unlink(missing_ok=True)
+            (below / name).unlink(missing_ok=True)
         with suppress(OSError):  # somebody else's files are in it
-            place.rmdir()
+            below.rmdir()
     with suppress(OSError):
-        above.rmdir()
+        parent.rmdir()

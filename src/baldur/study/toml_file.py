@@ -53,16 +53,17 @@ _BRACKETS = re.compile(r"[\[\]{}]")
 
 
 def parse_study(file: Path) -> dict[str, Any]:
-    """Return the content of a study file."""
+    """Return the content of a study file, which may come from a stranger: within limits."""
     text = _read(file)
-    _check_form(file.name, _TEXTS.sub(lambda hit: "" if hit[0][0] == "#" else '""', text))
+    without_texts = _TEXTS.sub(lambda hit: "" if hit[0][0] == "#" else '""', text)
+    _check_form(file.name, without_texts)
     try:
         content = tomllib.loads(_TEXTS_AND_NUMBERS.sub(_shortened, text))
     except tomllib.TOMLDecodeError as error:
-        twice = any(word in str(error) for word in ("overwrite", "twice", "Duplicate"))
+        is_repeated = any(word in str(error) for word in ("overwrite", "twice", "Duplicate"))
         advice = (
             "a key or section occurs twice; remove one of the two"
-            if twice
+            if is_repeated
             else "correct that line (text needs quotes)"
         )
         raise StudyError(f"{file.name}: not valid TOML: {error}; {advice}.") from None
@@ -80,6 +81,7 @@ def template() -> str:
 
 
 def _read(file: Path) -> str:
+    """Return the text of a study file, unless it is too large, no plain file or not UTF-8."""
     try:
         state = file.stat()
         if stat.S_ISREG(state.st_mode) and state.st_size > _MAX_FILE:
@@ -103,12 +105,12 @@ def _read(file: Path) -> str:
         raise StudyError(f"{file.name}: is not UTF-8 text; save it as UTF-8.") from None
 
 
-def _check_form(file: str, plain: str) -> None:
+def _check_form(file: str, toml: str) -> None:
     """Refuse long dotted keys and deep nesting in a text whose strings and comments are gone."""
-    if any(key.count(".") >= _MAX_PARTS for key in _BETWEEN_KEYS.split(plain)):
+    if any(key.count(".") >= _MAX_PARTS for key in _BETWEEN_KEYS.split(toml)):
         raise StudyError(f"{file}: a key has more than {_MAX_PARTS} parts; shorten it.")
     depth = 0
-    for mark in _BRACKETS.finditer(plain):
+    for mark in _BRACKETS.finditer(toml):
         depth += 1 if mark[0] in "[{" else -1
         if depth > _MAX_PARTS:
             raise StudyError(
@@ -123,7 +125,10 @@ def _shortened(hit: re.Match[str]) -> str:
 
 
 def _check_values(file: str, where: str, value: Any) -> None:
-    """Refuse control characters in keys and texts, and whole numbers beyond 64 bits."""
+    """Refuse control characters in keys and texts, and whole numbers beyond 64 bits.
+
+    `where` is the key of the value, for errors.
+    """
     if isinstance(value, dict):
         for key, inner in value.items():
             name = f"{where}.{key}" if where else key
@@ -191,9 +196,9 @@ def load_study(
     for key in given:
         if key not in StudyConfig.model_fields:
             raise problem(file.name, key, "unknown key", nearest(key, StudyConfig.model_fields))
-    for section, how in ADVICE.items():
+    for section, advice in ADVICE.items():
         if section not in given and not (predicting and section in ("outcome", "models")):
-            raise problem(file.name, section, "missing", how)
+            raise problem(file.name, section, "missing", advice)
     try:
         config = StudyConfig.model_validate(given)
     except ValidationError as error:
