@@ -70,7 +70,7 @@ def _addition(row: Mapping[Any, Any], base: str, metric: str) -> Sentence:
     people = counted(_count(row["people"]), "person", "people")
     change, low, high = (float(row[end]) for end in _GAIN_ENDS)
     values = number(row["reference_value"], 3), number(row["value"], 3)
-    on = f"from {values[0]} to {values[1]}, {_who(row, view, others)}"
+    from_to = f"from {values[0]} to {values[1]}, {_who(row, view, others)}"
     if not all(map(math.isfinite, (change, low, high))):
         outcome = UNKNOWN
         text = (
@@ -78,16 +78,16 @@ def _addition(row: Mapping[Any, Any], base: str, metric: str) -> Sentence:
             "not be estimated with an interval."
         )
     elif low > 0:
-        outcome, seen = SHOWN, _with_ends(change, low, high)
-        text = f"Adding {view} to {others} raised the {metric} by {seen}, {on}."
+        outcome, increase = SHOWN, _with_ends(change, low, high)
+        text = f"Adding {view} to {others} raised the {metric} by {increase}, {from_to}."
     elif high < 0:
-        outcome, seen = NOT_SHOWN, _with_ends(-change, -high, -low)
-        text = f"Adding {view} to {others} lowered the {metric} by {seen}, {on}."
+        outcome, decrease = NOT_SHOWN, _with_ends(-change, -high, -low)
+        text = f"Adding {view} to {others} lowered the {metric} by {decrease}, {from_to}."
     else:
         outcome = NOT_SHOWN
         text = (
             f"No added value of {view} beyond {others} was shown: the {metric} changed by "
-            f"{_with_ends(change, low, high)}, {on}. With {people} "
+            f"{_with_ends(change, low, high)}, {from_to}. With {people} "
         )
         detectable = float(row["detectable"])
         text += (
@@ -99,7 +99,7 @@ def _addition(row: Mapping[Any, Any], base: str, metric: str) -> Sentence:
 
 
 def _who(row: Mapping[Any, Any], view: str, others: str) -> str:
-    """Return on whom a view was added to others."""
+    """Return the people on whom a view was compared with others: those who have both sides."""
     people, of_people = _count(row["people"]), _count(row["of_people"])
     who = f"on the same {counted(people, 'person', 'people')}"
     if people < of_people:
@@ -168,15 +168,15 @@ def added_value_answer(run: Results) -> Sentence | None:
         question = f"What do other views add to {listed(base)}?"
         return Sentence(question, f"Not estimated. {text}", UNKNOWN) if text else None
     outcomes = {addition.outcome for addition in asked}
-    left = len(asked) - _MOST_SENTENCES
-    more = f" {counted(left, 'more view')} below." if left > 0 else ""
+    n_below = len(asked) - _MOST_SENTENCES
+    remarks = f" {counted(n_below, 'more view')} below." if n_below > 0 else ""
     if len(asked) > 1:
-        more += f" Each interval is taken alone (there are {len(asked)} views)."
+        remarks += f" Each interval is taken alone (there are {len(asked)} views)."
     return Sentence(
         f"What do other views add to {baseline_of(table)}?",
-        " ".join(a.answer for a in asked[:_MOST_SENTENCES]) + f"{more} Differences are on "
+        " ".join(a.answer for a in asked[:_MOST_SENTENCES]) + f"{remarks} Differences are on "
         "held-out people, with 95 % intervals from the paired bootstrap.",
-        next(o for o in (SHOWN, NOT_SHOWN, UNKNOWN) if o in outcomes),
+        next(o for o in (SHOWN, NOT_SHOWN, UNKNOWN) if o in outcomes),  # shown if it is for any view
     )
 
 
@@ -186,8 +186,9 @@ def added_value_section(run: Results) -> list[str]:
     missing = [text] if (text := missing_text(run)) else []
     if "question" not in table or not len(table):
         return missing
-    whole = table[table["question"] == ALL]
-    model = str((whole if len(whole) else table.iloc[::-1])["model"].iloc[0])
+    # The model with all views, or else that of the last row.
+    all_views = table[table["question"] == ALL]
+    model = str((all_views if len(all_views) else table.iloc[::-1])["model"].iloc[0])
     rows = run.of_model("views", model)
     known = rows.dropna(subset="variance_share") if "variance_share" in rows else rows.iloc[:0]
     shares = {str(r["view"]): float(r["variance_share"]) for r in known.to_dict("records")}
@@ -202,7 +203,10 @@ def missing_text(run: Results) -> str:
 def _lines(
     table: pd.DataFrame, classification: bool, model: str, shares: Mapping[str, float]
 ) -> list[str]:
-    """Return a sentence for each comparison, and the notes; nothing without comparisons."""
+    """Return a sentence for each comparison, and notes on them; nothing without comparisons.
+
+    `shares` are the shares of views in the predictions of `model`, which has all views.
+    """
     lines = [addition.answer for addition in additions_of(table, classification)]
     if not lines:
         return []
@@ -222,7 +226,7 @@ _HEADINGS = {"r2": "R²", "log_loss": "Log-loss", "brier": "Brier score", "rmse"
 
 
 def comparison_name(question: str, view: str, base: str) -> str:
-    """Return what a row of the table is about, in words."""
+    """Return what a row of the table is about: views, or views added to others (`base`)."""
     return {
         BASELINE: f"{base} (baseline)",
         WITH: f"{base} + {short(view)}",
@@ -236,7 +240,10 @@ def comparison_name(question: str, view: str, base: str) -> str:
 
 
 def _metrics(rows: pd.DataFrame) -> dict[str, tuple[str, bool]]:
-    """Return the heading of every metric, with its threshold, and whether greater is better."""
+    """Return the heading of every metric and whether greater is better.
+
+    Keys are metric and threshold, as in the rows of `_rows`.
+    """
     metrics = {}
     for metric, threshold in rows[["metric", "threshold"]].drop_duplicates().to_numpy():
         if metric == NET_BENEFIT:
@@ -247,7 +254,10 @@ def _metrics(rows: pd.DataFrame) -> dict[str, tuple[str, bool]]:
 
 
 def _rows(run: Results, questions: Sequence[str], ends: Sequence[str]) -> list[dict[Any, Any]]:
-    """Return a row for each comparison of some kinds, with the ends of every metric."""
+    """Return a row for each comparison with one of some questions, as `spread` makes them.
+
+    `ends` are the columns of an estimate and of the ends of its interval.
+    """
     table = _asked(run, questions)
     table = table.assign(key=[f"{m} {t}" for m, t in table[["metric", "threshold"]].to_numpy()])
     base = baseline_of(run.table("added_value"))
@@ -258,6 +268,7 @@ def _rows(run: Results, questions: Sequence[str], ends: Sequence[str]) -> list[d
 
 
 def _asked(run: Results, questions: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the table of added value with one of some questions."""
     table = run.table("added_value")
     if "question" not in table:
         return pd.DataFrame(columns=["question", "view", "metric", "threshold"])
@@ -275,8 +286,9 @@ def view_set_table(run: Results) -> Table:
         Column("Views", "name"),
         Column("People", "people", whole, "who have one of these views"),
     ]
-    for key, (heading, up) in _metrics(_asked(run, _SETS)).items():
-        columns.append(Column(heading, ends_of(key, _SET_ENDS), _interval, direction(up)))
+    for key, (heading, greater_is_better) in _metrics(_asked(run, _SETS)).items():
+        better = direction(greater_is_better)
+        columns.append(Column(heading, ends_of(key, _SET_ENDS), _interval, better))
     caption = "Views and how well they predict, with 95 % intervals"
     return make_table("view_sets", caption, _rows(run, _SETS, _SET_ENDS), columns)
 
@@ -288,21 +300,21 @@ def addition_table(run: Results) -> Table:
         Column("Comparison", "name"),
         Column("People", "people", whole, "who have the view"),
     ]
-    for key, (heading, up) in metrics.items():
-        sign = "positive" if up else "negative"
+    for key, (heading, greater_is_better) in metrics.items():
+        sign = "positive" if greater_is_better else "negative"
         # Names of metrics within a sentence, apart from abbreviations and names of people.
         inside = heading.replace("Log-loss", "log-loss").replace("Net", "net")
-        ends, where = ends_of(key, _GAIN_ENDS), f"{sign} where the view helps"
-        columns.append(Column(f"Difference in {inside}", ends, _interval, where))
-    main = next(iter(metrics.values()))[0] if metrics else ""
+        ends, meaning = ends_of(key, _GAIN_ENDS), f"{sign} where the view helps"
+        columns.append(Column(f"Difference in {inside}", ends, _interval, meaning))
+    tested = next(iter(metrics.values()))[0] if metrics else ""  # the first metric
     columns += [
         Column(
             "p", "p_holm", p_value,
-            f"of {main}; corrected resampled t-test over the folds, by Holm's rule",
+            f"of {tested}; corrected resampled t-test over the folds, by Holm's rule",
         ),
         Column(
             "Detectable", "detectable", partial(number, digits=3),
-            f"increase of {main} that would be shown with a probability of 80 %",
+            f"increase of {tested} that would be shown with a probability of 80 %",
         ),
     ]  # fmt: skip
     caption = "What each view adds, on the same held-out people"

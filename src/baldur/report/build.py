@@ -65,18 +65,19 @@ def report_folder(
     ...     report_folder(baldur.save(model, pathlib.Path(folder) / "model")).name
     'report.html'
     """
-    place = Path(folder)
-    if not place.is_dir():
-        raise InputError(f"{place} is not a folder; give a folder of results, or a model folder.")
+    source = Path(folder)
+    if not source.is_dir():
+        raise InputError(f"{source} is not a folder; give a folder of results, or a model folder.")
     # Without a path it is this name in the folder, whatever a stranger put there.
-    target = place / REPORT if path is None else _file_at(Path(path))
-    is_model, of_cohort = (place / _MANIFEST).is_file(), is_validation(place)
+    target = source / REPORT if path is None else _file_at(Path(path))
+    is_model, of_cohort = (source / _MANIFEST).is_file(), is_validation(source)
     if model is not None and (is_model or of_cohort):
         what = "a model folder" if is_model else "the folder of a validation"
         raise InputError(
-            f"{place} is {what}; --model can be combined with a folder of results only."
+            f"{source} is {what}; --model can be combined with a folder of results only."
         )
-    fitted_folder, fitted = place if is_model else model, None
+    fitted = None
+    fitted_folder = source if is_model else model
     if fitted_folder is not None:
         from baldur.saving import load
 
@@ -84,8 +85,9 @@ def report_folder(
     if is_model:
         return _write(target, make_page, None, fitted, people=people, title=title)
     if of_cohort:
-        return _write(target, validation_page, open_validation(place), people, title)
-    results, linked = Results.read(place), path is None
+        return _write(target, validation_page, open_validation(source), people, title)
+    results = Results.read(source)
+    linked = path is None  # the page lies in the results folder
     _write(target, make_page, results, fitted, people=people, title=title, linked=linked)
     if linked:
         list_page(results)
@@ -123,10 +125,11 @@ def report_study(
     'results/report.html'
     >>> folder.cleanup()
     """
-    added = None if model is None else FittedModel.of(model)
+    fitted_model = None if model is None else FittedModel.of(model)
+    # The study comes last: its page links to those of its outcomes, and is returned.
     for results in (*study.outcomes.values(), study):
         assert results.folder is not None
-        fitted = added if results is study else None
+        fitted = fitted_model if results is study else None
         target = results.folder / REPORT
         page = _write(target, make_page, results, fitted, people=people, linked=True)
         list_page(results)
@@ -227,7 +230,7 @@ def _file_at(path: Path) -> Path:
 
 
 def _write(path: Path, make: Callable[..., Page], *arguments: Any, **options: Any) -> Path:
-    """Make a page and write it, if the libraries that it needs are there."""
+    """Make a page from arguments of `make` and write it as HTML; first check for its libraries."""
     check_extra()
     text = render(make(*arguments, **options))
     check_writable(path.parent)

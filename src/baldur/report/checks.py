@@ -46,7 +46,7 @@ LIMITS = {
 
 _SERIOUS, _NOTES = {"B01", "B05", "B13", "B14"}, {"B12", "B17", "B20"}
 Judged = dict[str, list[str] | None]
-"""Code of a check to what was seen: nothing where it does not apply, None where it needs more."""
+"""Code of a check to what was seen: nothing if it does not apply, None if it cannot be made."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Check:
 
 
 def judge_run(run: Results, main: str | None) -> Judged:
-    """Make the checks of a comparison."""
+    """Return what the checks of a comparison saw, by code; `main` is the model of the page."""
     record = run.record
     judged: Judged = {
         "B05": _sites(run),
@@ -78,7 +78,7 @@ def judge_run(run: Results, main: str | None) -> Judged:
         "B08": _calibration,
         "B15": _unstable_shares,
     }
-    judged |= {code: None if main is None else make(run, main) for code, make in of_main.items()}
+    judged |= {code: None if main is None else see(run, main) for code, see in of_main.items()}
     if run.classes:
         judged["B02"] = _small_classes(run)
     if run.folder is not None:
@@ -92,7 +92,7 @@ def judge_run(run: Results, main: str | None) -> Judged:
 
 
 def judge_model(model: FittedModel) -> Judged:
-    """Make the checks of a fitted model without a comparison."""
+    """Return what the checks of a fitted model saw, by code; the others need a comparison."""
     inner = model.inner
     judged: Judged = dict.fromkeys(("B01", "B02", "B03", "B04", "B05", "B06", "B07"))
     judged |= dict.fromkeys(("B08", "B10", "B11", "B13", "B15", "B16"))
@@ -120,8 +120,8 @@ def checks_of(*judged: Judged, serious: Set[str] = frozenset()) -> list[Check]:
     serious = _SERIOUS | serious
     checks = [
         Check(code, SERIOUS if code in serious else NOTE if code in _NOTES else CARE, text)
-        for each in judged
-        for code, texts in each.items()
+        for texts_by_code in judged
+        for code, texts in texts_by_code.items()
         for text in texts or ()
     ]
     levels = (SERIOUS, CARE, NOTE)
@@ -129,7 +129,7 @@ def checks_of(*judged: Judged, serious: Set[str] = frozenset()) -> list[Check]:
 
 
 def doubts_of(checks: Sequence[Check]) -> list[str]:
-    """Return the codes of checks that may make the main figure wrong."""
+    """Return the codes of checks that may make the main figure wrong (B11: data may be wrong)."""
     return list(dict.fromkeys(c.code for c in checks if c.level == SERIOUS or c.code == "B11"))
 
 
@@ -154,6 +154,7 @@ def _chance(run: Results, main: str) -> list[str]:
 
 
 def _small_classes(run: Results) -> list[str] | None:
+    """Return a text if classes have few people; None if labels are not known."""
     people = run.people
     if "label" not in people:
         return None
@@ -164,31 +165,34 @@ def _small_classes(run: Results) -> list[str] | None:
 
 
 def _unstable(run: Results, main: str) -> list[str] | None:
+    """Return a text if folds select different features; None if not known."""
     rows = run.of_model("stability", main)
     if "view" not in rows or not len(rows):
         return None
-    whole = rows[rows["view"] == "*"]
-    if not len(whole) or not float(whole["stability"].iloc[0]) < POOR_STABILITY:
+    all_views = rows[rows["view"] == "*"]
+    if not len(all_views) or not float(all_views["stability"].iloc[0]) < POOR_STABILITY:
         return []
-    seen = estimate(*whole[["stability", "low", "high"]].iloc[0])
-    return [f"Nogueira's index of {short(main)} over folds is {seen}."]
+    index = estimate(*all_views[["stability", "low", "high"]].iloc[0])
+    return [f"Nogueira's index of {short(main)} over folds is {index}."]
 
 
 def _unstable_shares(run: Results, main: str) -> list[str] | None:
+    """Return a text if the share of a view differs between folds; None if not known."""
     rows = run.of_model("view_shares", main)
     if "variance_share" not in rows or not len(rows):
         return None
     shares = rows.groupby("view", sort=False)["variance_share"].agg(["min", "max"])
     wide = shares[shares["max"] - shares["min"] > SWING]
-    seen = [
+    ranges = [
         f"{short(view)} ({percent(row['min'])} to {percent(row['max'])})"
         for view, row in wide.iterrows()
     ]
-    text = f"Share of the prediction's variance over the folds: {listed(seen)}."
-    return [text] if seen else []
+    text = f"Share of the prediction's variance over the folds: {listed(ranges)}."
+    return [text] if ranges else []
 
 
 def _flat_path(path: pd.DataFrame) -> list[str]:
+    """Return a text if half of the features would lose less than one standard error."""
     if "selected" not in path or not path["selected"].any():
         return []
     selected = path[path["selected"]].iloc[0]
@@ -197,18 +201,19 @@ def _flat_path(path: pd.DataFrame) -> list[str]:
     if not size or not len(smaller):
         return []
     half = smaller.sort_values("n_features").iloc[-1]
-    loses = float(half["loss"]) - float(selected["loss"])
-    if not loses < float(half["standard_error"]):
+    increase = float(half["loss"]) - float(selected["loss"])
+    if not increase < float(half["standard_error"]):
         return []
     text = (
         f"{counted(half['n_features'], 'feature')} instead of {size:,} would lose "
-        f"{number(loses, 3)} of held-out loss, with a standard error of "
+        f"{number(increase, 3)} of held-out loss, with a standard error of "
         f"{number(half['standard_error'], 3)}."
     )
     return [text]
 
 
 def _sites(run: Results) -> list[str] | None:
+    """Return a text if sites predict the outcome; None if sites are not known."""
     people = run.people
     if "site" not in people or "label" not in people or not len(people):
         return None
@@ -224,65 +229,69 @@ def _sites(run: Results) -> list[str] | None:
 
 
 def _one_feature_of_folds(run: Results, main: str) -> list[str] | None:
+    """Return a text if one feature dominates the mean weights of folds; None if not known."""
     rows = run.of_model("selection", main)
     if "mean_weight" not in rows or not len(rows):
         return None
     rows = rows[rows["feature"] != "*"]
+    # The mean weight is of the folds that select the feature; in the others it is 0.
     return _dominant(rows, rows["mean_weight"].astype(float) * rows["frequency"].astype(float))
 
 
 def _dominant(features: pd.DataFrame, weight: pd.Series) -> list[str]:
     """Return which feature holds nearly all of the squared weights, if one does."""
-    square = features.assign(square=weight.astype(float) ** 2)
-    total = square.groupby(["view", "feature"], sort=False)["square"].sum()
-    if not len(total) or not 0 < total.sum() < np.inf:
+    squared = features.assign(square=weight.astype(float) ** 2)
+    by_feature = squared.groupby(["view", "feature"], sort=False)["square"].sum()  # over classes
+    if not len(by_feature) or not 0 < by_feature.sum() < np.inf:
         return []
-    share = float(total.max() / total.sum())
-    view, feature = total.index[int(np.argmax(total.to_numpy()))]
+    share = float(by_feature.max() / by_feature.sum())
+    view, feature = by_feature.index[int(np.argmax(by_feature.to_numpy()))]
     text = f"{short(feature)} ({short(view)}) holds {percent(share)} of the squared weights."
     return [text] if share > MOST else []
 
 
 def _calibration(run: Results, main: str) -> list[str] | None:
+    """Return a text if intervals exclude slope 1 or intercept 0; None if not known."""
     rows = run.of_model("calibration", main)
     if "measure" not in rows or not len(rows):
         return None
-    seen = []
+    wrong = []
     for name in dict.fromkeys(rows["class"].astype(str)):
         of_class = rows[rows["class"].astype(str) == name]
         which = f" of {short(name)}" if len(run.classes) > 2 else ""
         for measure, right in (("slope", 1.0), ("intercept", 0.0)):
             interval = interval_of(of_class, measure=measure)
             if interval.known and not interval.low <= right <= interval.high:
-                seen.append(f"{measure}{which} {interval}")
-    return [f"Calibration of {short(main)}: {listed(seen)}."] if seen else []
+                wrong.append(f"{measure}{which} {interval}")
+    return [f"Calibration of {short(main)}: {listed(wrong)}."] if wrong else []
 
 
 def _warnings(run: Results) -> Judged:
-    """Return the checks of the warnings of the models, so that all of them are shown."""
-    converged, silent, other = [], [], []
+    """Return the checks of warnings (no convergence, no signal, others), each with its models."""
+    not_converged, no_signal, other = [], [], []
     for model, notes in run.record.get("notes", {}).items():
         for note in notes:
             if "NoSignalWarning" in note or "no evidence of" in note.lower():
-                silent.append(model)
+                no_signal.append(model)
             elif "converge" in note:
-                converged.append(model)
+                not_converged.append(model)
             else:
                 other.append(model)
-    not_converged = listed(distinct(dict.fromkeys(converged)))
-    no_signal = listed(distinct(dict.fromkeys(silent)))
+    converge_text = f"In some folds: {listed(distinct(dict.fromkeys(not_converged)))}."
+    signal_text = listed(distinct(dict.fromkeys(no_signal)))
+    signal_text += " found no evidence of signal in at least one fold; the note is at the end."
     others = listed([f"{short(m)} ({n})" for m, n in Counter(other).items()])
-    no_signal += " found no evidence of signal in at least one fold; the note is at the end."
     notes = [short(text, 400) for text in run.record.get("notes_on_data", [])]
     judged: Judged = {"B20": notes} if notes else {}
     return judged | {
-        "B07": [f"In some folds: {not_converged}."] if converged else [],
-        "B16": [no_signal] if silent else [],
+        "B07": [converge_text] if not_converged else [],
+        "B16": [signal_text] if no_signal else [],
         "B17": [f"Warnings of {others}, listed at the end of the page."] if other else [],
     }
 
 
 def _missing_views(run: Results) -> list[str]:
+    """Return a text if many samples lack a view."""
     people = max(int(run.record.get("people", 0)), 1)
     shares = {v["name"]: 1 - v["people"] / people for v in run.record.get("views", [])}
     many = [f"{short(v)} ({percent(s)})" for v, s in shares.items() if s > MANY_MISSING]
