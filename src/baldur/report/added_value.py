@@ -176,7 +176,8 @@ def added_value_answer(run: Results) -> Sentence | None:
         f"What do other views add to {baseline_of(table)}?",
         " ".join(a.answer for a in asked[:_MOST_SENTENCES]) + f"{remarks} Differences are on "
         "held-out people, with 95 % intervals from the paired bootstrap.",
-        next(o for o in (SHOWN, NOT_SHOWN, UNKNOWN) if o in outcomes),  # shown if it is for any view
+        # Shown if it is for one of the views.
+        next(o for o in (SHOWN, NOT_SHOWN, UNKNOWN) if o in outcomes),
     )
 
 

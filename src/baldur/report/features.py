@@ -33,15 +33,20 @@ MOST_OF_OTHERS = 100
 LISTED = 8
 """Features named on the card of a view."""
 
+_MOST_JOINED = 4 * MOST_FEATURES
+"""Rows of each table before the join; more than are shown, because the tables differ in order."""
 _KEYS = ["model", "view", "feature", "class"]
 _IN_FOLDS = {"mean_weight": float, "frequency": float, "sign_agreement": float}
 _IN_FIT = {"weight": float, "lower": float, "upper": float, "inclusion_probability": float}
 
 
 def feature_table(run: Results | None, main: str | None, model: FittedModel | None) -> Table:
-    """Return the features: weights with intervals, how often selected, and credible sets."""
-    folds, summary = _of_folds(run, main), pd.DataFrame() if model is None else model.summary()
-    summary = summary.head(4 * MOST_FEATURES)
+    """Return the table of selected features: weights with intervals, how often, credible sets.
+
+    `main` is the model that the page is about, and `model` its fit on all people.
+    """
+    folds = _of_folds(run, main)
+    summary = pd.DataFrame() if model is None else model.summary().head(_MOST_JOINED)
     rows = _joined(folds, summary, main or "")
     most = np.where(rows["model"].isin([main, ""]), MOST_FEATURES, MOST_OF_OTHERS)
     shown = rows[rows.groupby("model", sort=False).cumcount() < most]
@@ -66,17 +71,17 @@ def feature_table(run: Results | None, main: str | None, model: FittedModel | No
                           "share of these folds with the more frequent sign")),
     ]  # fmt: skip
     notes = []
-    if left := len(rows) - len(shown):
-        notes.append(f"{left:,} more rows are not shown; selection.csv has them all.")
+    if n_more := len(rows) - len(shown):
+        notes.append(f"{n_more:,} more rows are not shown; selection.csv has them all.")
     if both := uncertain_weights(summary):
         verb = "has" if len(both) == 1 else "have"
         notes.append(
             f"{listed(distinct(both), 5)} {verb} an inclusion probability of at least 0.90 and an "
             f"interval that includes 0. {BOTH}"
         )
-    wanted = [column for there, column in columns if there]
-    note = " ".join(notes)
-    return make_table("features", "Selected features", shown, wanted, note, ["model", "view"])
+    shown_columns = [column for is_shown, column in columns if is_shown]
+    caption, note = "Selected features", " ".join(notes)
+    return make_table("features", caption, shown, shown_columns, note, ["model", "view"])
 
 
 def _weight(value: float, low: float, high: float) -> str:
@@ -93,8 +98,8 @@ def _of_folds(run: Results | None, main: str | None) -> pd.DataFrame:
         rank=rows["model"].map(_ranks([main, *run.finished])),
         size=rows["mean_weight"].astype(float).abs(),
     ).sort_values(["rank", "frequency", "size"], ascending=[True, False, False], kind="stable")
-    # Only so many are ever shown, and there may be a million.
-    rows = rows[rows.groupby("model", sort=False).cumcount() < 4 * MOST_FEATURES]
+    # There may be a million, and few of them are shown.
+    rows = rows[rows.groupby("model", sort=False).cumcount() < _MOST_JOINED]
     return rows[[*_KEYS, *_IN_FOLDS]].astype(_IN_FOLDS)
 
 
@@ -103,28 +108,33 @@ def _ranks(names: Iterable[Any]) -> dict[Any, int]:
 
 
 def _joined(folds: pd.DataFrame, summary: pd.DataFrame, main: str) -> pd.DataFrame:
-    """Join the tables of folds and of the fitted model; missing values are NaN."""
+    """Join the tables of folds and of the fitted model; missing values are NaN.
+
+    Features of the main model come first, in the order of its fit, then those of the folds alone.
+    """
     # The weight per unit of the feature makes way for that per standard deviation.
     fitted = summary.drop(columns="weight", errors="ignore").rename(
         columns={"weight_scaled": "weight", "output": "class"}
     )
     fitted = fitted.reindex(columns=[*_KEYS[1:], *_IN_FIT, "credible_set"])
     fitted = fitted.astype({**dict.fromkeys(_KEYS[1:], str), **_IN_FIT})
-    fitted = fitted.assign(model=main, place=np.arange(len(fitted)))
+    fitted = fitted.assign(model=main, order_in_fit=np.arange(len(fitted)))
     rows = folds.merge(fitted, on=_KEYS, how="outer", sort=False)
     rows["weight"] = rows["weight"].fillna(rows["mean_weight"])
     rows["credible_set"] = rows["credible_set"].astype(object).fillna("")
     rows["rank"] = rows["model"].map(_ranks([main, *folds["model"]]))
     rows["size"] = rows["weight"].abs()
     return rows.sort_values(
-        ["rank", "place", "frequency", "size"], ascending=[True, True, False, False], kind="stable"
+        ["rank", "order_in_fit", "frequency", "size"],
+        ascending=[True, True, False, False],
+        kind="stable",
     )
 
 
 def view_cards(
     run: Results | None, main: str | None, model: FittedModel | None
 ) -> list[dict[str, Any]]:
-    """Return name, facts and first features of all views, in their order."""
+    """Return name, facts (a heading and a value each) and first features of all views."""
     facts: dict[str, list[tuple[str, str]]] = {}
     features: dict[str, list[str]] = {}
     if run is not None:
@@ -141,8 +151,8 @@ def view_cards(
         if "feature" in rows:
             rows = rows[rows["feature"] != "*"]
             rows = rows.sort_values("frequency", ascending=False, kind="stable")
-            for key, part in rows.groupby("view", sort=False):
-                features[str(key)] = _first(part["feature"])
+            for view, of_view in rows.groupby("view", sort=False):
+                features[str(view)] = _first(of_view["feature"])
     if model is not None and model.inner is not None:
         summary = model.summary()
         for name, mask in model.inner.selected_features_.items():
@@ -182,16 +192,16 @@ def _facts_of_folds(run: Results, main: str) -> list[tuple[str, tuple[str, str]]
             low, high = ranges.get(view, ("", ""))
             if low != high:
                 facts.append((view, ("Its range over the folds", f"{low} to {high}")))
-    index = run.of_model("stability", main)
-    for row in index[index["view"] != "*"].to_dict("records") if len(index) else []:
-        stability = float(row["stability"])
-        if np.isfinite(stability):
-            facts.append((row["view"], ("Agreement of folds", number(stability))))
+    stability = run.of_model("stability", main)
+    for row in stability[stability["view"] != "*"].to_dict("records") if len(stability) else []:
+        index = float(row["stability"])
+        if np.isfinite(index):
+            facts.append((row["view"], ("Agreement of folds", number(index))))
     return facts
 
 
 def factors_of(model: FittedModel) -> str:
-    """Return what the latent factors of a model are: how many, behind which outputs, and names."""
+    """Return a sentence on the latent factors of a model: how many, of which outputs, and names."""
     loadings = getattr(model.inner, "loadings_", None)
     names = getattr(model.inner, "factor_names_", None)
     if loadings is None or names is None:
@@ -225,7 +235,10 @@ _NO_SIGNAL = (
 def selection_of_folds(
     run: Results, main: str, model: FittedModel | None = None, *, doubtful: bool = False
 ) -> str:
-    """Return which features the model of a comparison uses."""
+    """Return in words which features a model uses, in the folds and, if given, in its fit.
+
+    `doubtful` says that there is no evidence of signal, and adds a warning.
+    """
     text = _in_folds(run, main)
     if model is not None and model.inner is not None:
         text = (
@@ -236,20 +249,21 @@ def selection_of_folds(
 
 
 def _in_folds(run: Results, main: str) -> str:
-    """Return which features the folds select."""
+    """Return in words which features the folds select."""
     rows = run.of_model("selection", main)
     if not len(rows):
         return f"It is not known which features {short(main)} uses."
+    # A row with feature "*" has the number of features of a view that each fold selects.
     views, features = rows[rows["feature"] == "*"], rows[rows["feature"] != "*"]
     total = int(views["n_features"].fillna(0).sum())
-    each = [[int(k) for k in str(folds).split(";")] for folds in views["folds"]]
-    same = len({len(counts) for counts in each}) == 1
-    counts = np.array(each, dtype=float).sum(axis=0) if same else np.zeros(0)
+    by_view = [[int(k) for k in str(folds).split(";")] for folds in views["folds"]]
+    same_folds = len({len(of_view) for of_view in by_view}) == 1
+    counts = np.array(by_view, dtype=float).sum(axis=0) if same_folds else np.zeros(0)
     if not counts.any():
         return f"None: {short(main)} selected no feature in any fold."
     selected = float(counts.mean())
-    whole = counts.min() >= total
-    if whole:
+    uses_all = counts.min() >= total
+    if uses_all:
         text = f"All {total:,} are used"
         if main.startswith("BALDUR"):
             text += "; no smaller set was shown to have as low a loss"
@@ -262,30 +276,33 @@ def _in_folds(run: Results, main: str) -> str:
     ordered = ordered.drop_duplicates(["view", "feature"])
     if len(ordered):
         frequency = ordered["frequency"].to_numpy(dtype=float)
-        lead = _lead(min(NAMED, len(ordered))) if whole else _which(frequency, len(counts))
-        text += f". {lead} {_named(ordered.head(NAMED), partial(_fold_facts, n=len(counts)))}"
+        lead = _lead(min(NAMED, len(ordered))) if uses_all else _which(frequency, len(counts))
+        text += f". {lead} {_named(ordered.head(NAMED), partial(_fold_facts, n_folds=len(counts)))}"
     return text + "."
 
 
-def _which(frequency: np.ndarray, n: int) -> str:
-    """Return by what the first features of a list were chosen, from their frequencies."""
-    first = min(NAMED, len(frequency))
-    if first == 1:
+def _which(frequency: np.ndarray, n_folds: int) -> str:
+    """Return the words before the names of the first features: by what they were chosen.
+
+    Shapes: frequency (F,) of F features, share of the folds that select each, descending.
+    """
+    n_named = min(NAMED, len(frequency))
+    if n_named == 1:
         return "The feature selected most often is"
     equal = int(np.sum(frequency == frequency[0]))
-    if equal > first:
-        folds = f"{round(float(frequency[0]) * n)} of {n} folds"
+    if equal > n_named:
+        folds = f"{round(float(frequency[0]) * n_folds)} of {n_folds} folds"
         return (
-            f"{equal:,} features are selected in {folds}; the {first} of them with the largest "
+            f"{equal:,} features are selected in {folds}; the {n_named} of them with the largest "
             "weights are"
         )
-    lead = f"The {first} features selected most often"
-    tied = len(frequency) > first and frequency[first] == frequency[first - 1]
+    lead = f"The {n_named} features selected most often"
+    tied = len(frequency) > n_named and frequency[n_named] == frequency[n_named - 1]
     return f"{lead}{', of equals those with the largest weights,' if tied else ''} are"
 
 
 def _named(rows: pd.DataFrame, facts: Callable[[dict[Any, Any]], list[str]]) -> str:
-    """Return features by name, each with its view and what is known about it."""
+    """Return a list of features in words, each with its view and the `facts` of its row."""
     names = distinct(rows["feature"])
     texts = [
         f"{name} ({', '.join([short(row['view'], 30), *facts(row)])})"
@@ -294,9 +311,9 @@ def _named(rows: pd.DataFrame, facts: Callable[[dict[Any, Any]], list[str]]) -> 
     return listed(texts, NAMED)
 
 
-def _fold_facts(row: dict[Any, Any], n: int) -> list[str]:
+def _fold_facts(row: dict[Any, Any], n_folds: int) -> list[str]:
     """Return the number of folds that select a feature, and whether they agree on its sign."""
-    facts = [f"in {round(float(row['frequency']) * n)} of {n} folds"]
+    facts = [f"in {round(float(row['frequency']) * n_folds)} of {n_folds} folds"]
     if np.isfinite(row["sign_agreement"]) and row["sign_agreement"] < 1:
         facts.append(f"same sign in {percent(row['sign_agreement'])} of them")
     return facts
@@ -315,7 +332,7 @@ def _fit_facts(row: dict[Any, Any]) -> list[str]:
 
 
 def selection_of_model(model: FittedModel, *, views: bool = True) -> str:
-    """Return which features one fitted model uses."""
+    """Return in words which features one fitted model uses; with `views`, also its view shares."""
     inner = model.inner
     masks = inner.selected_features_
     total = sum(model.n_features.values())
@@ -331,6 +348,7 @@ def selection_of_model(model: FittedModel, *, views: bool = True) -> str:
         text = f"{selected:,} of {counted(total, 'feature')}"
     text += f". {_lead(len(summary))} {_named(summary, _fit_facts)}."
     if views:
+        # Shares that are not shown as 0 %.
         shares = {v: float(s) for v, s in inner.view_relevance_.items() if s > 0.005}
         ordered = sorted(shares, key=lambda v: -shares[v])
         text += " Share of the prediction's variance by view: "

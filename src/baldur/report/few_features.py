@@ -49,7 +49,7 @@ ALLOWED = 0.1
 
 
 def few_of(run: Results, main: str) -> pd.DataFrame:
-    """Return every metric with few features beside that of the model as it was selected.
+    """Return how each metric of the small submodels compares with that of the model as selected.
 
     Columns: limit, known (an interval, and a model that gains over the base rate), enough, loses,
     text, allowed (the loss that is, in words) and features (mean number as selected). No rows for
@@ -70,21 +70,22 @@ def few_of(run: Results, main: str) -> pd.DataFrame:
 
 
 def _compared(row: Mapping[Any, Any], selected: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return whether one metric with few features is enough or loses, for `few_of`."""
+    """Return a row of `few_of`: a submodel (`row`) and the model as selected, in one metric."""
     metric = METRICS[row["metric"]]
     difference, low, high = (float(row[name]) for name in _DIFFERENCE)
     gain = float(selected["estimate"]) - float(selected["chance"])
-    worst, best = (-low, -high) if metric.greater_is_better else (high, low)  # as losses
+    # Differences are submodel minus model as selected; as losses, positive is worse.
+    worst, best = (-low, -high) if metric.greater_is_better else (high, low)
     allowed = ALLOWED * (gain if metric.greater_is_better else -gain)
     has_interval = bool(np.isfinite([difference, low, high]).all())
     known = has_interval and math.isfinite(allowed) and allowed > 0
-    seen = estimate(difference, low, high, 3, sign=True)
+    difference_text = estimate(difference, low, high, 3, sign=True)
     return {
         "limit": int(row["limit"]),
         "known": known,
         "enough": known and worst <= allowed,
         "loses": has_interval and best > 0,
-        "text": f"{metric.heading} {number(row['estimate'], 3)}, a difference of {seen}",
+        "text": f"{metric.heading} {number(row['estimate'], 3)}, a difference of {difference_text}",
         "allowed": f"{number(allowed, 3)} in {metric.heading}",
         "features": float(selected["features_mean"]),
     }
@@ -98,10 +99,10 @@ def few_sentence(few: pd.DataFrame, shown: bool) -> Sentence:
     # In the fixed orders: "enough" from the largest number, "loses" from the smallest.
     enough = sorted(takewhile(lambda k: enough_at[k], reversed(limits)))
     losing = list(takewhile(lambda k: k not in enough and loses_at[k], limits))
-    left = [k for k in limits if k not in enough and k not in losing]
-    rest = f" With {_numbers(losing)} it is shown to predict worse." if losing else ""
-    rest += f" For {_numbers(left)} it cannot be determined." if left else ""
-    rest += f" {_legend(few)}"
+    undecided = [k for k in limits if k not in enough and k not in losing]
+    others = f" With {_numbers(losing)} it is shown to predict worse." if losing else ""
+    others += f" For {_numbers(undecided)} it cannot be determined." if undecided else ""
+    others += f" {_legend(few)}"
     outcome = UNKNOWN
     if not shown:
         text = (
@@ -115,14 +116,14 @@ def few_sentence(few: pd.DataFrame, shown: bool) -> Sentence:
         )
     elif enough:
         outcome, verb = SHOWN, "is" if enough[0] == 1 else "are"
-        text = f"{_numbers(enough[:1])} {verb} enough: {_figures(few, enough[0])}.{rest}"
-    elif not left:
+        text = f"{_numbers(enough[:1])} {verb} enough: {_figures(few, enough[0])}.{others}"
+    elif not undecided:
         outcome, largest = NOT_SHOWN, losing[-1]
-        text = f"More than {_numbers([largest])}: with these, {_figures(few, largest)}.{rest}"
+        text = f"More than {_numbers([largest])}: with these, {_figures(few, largest)}.{others}"
     else:
         text = (
             f"This cannot be determined: no number up to {limits[-1]} is shown to be enough. With "
-            f"{_numbers(limits[-1:])}: {_figures(few, limits[-1])}.{rest}"
+            f"{_numbers(limits[-1:])}: {_figures(few, limits[-1])}.{others}"
         )
     return Sentence(QUESTION, text, outcome)
 
@@ -143,6 +144,7 @@ def _legend(few: pd.DataFrame) -> str:
 
 
 def _numbers(limits: Sequence[int]) -> str:
+    """Return numbers of features in words, such as ``5 or 10 features``."""
     *first, last = map(str, limits)
     numbers = f"{', '.join(first)} or {last}" if first else last
     return f"{numbers} {'feature' if list(limits) == [1] else 'features'}"
@@ -155,14 +157,14 @@ _LOSS = ("loss", "loss_lower", "loss_upper")
 
 
 def few_table_of_run(run: Results, main: str | None) -> Table:
-    """Return the table of the outer folds, empty for a model without submodels."""
+    """Return the table of accuracy with few features on the outer folds; empty if not known."""
     rows = run.of_model("few_features", main) if main is not None else pd.DataFrame()
     names = run.of_model("few_names", main) if main is not None else pd.DataFrame()
     metrics = [m for m in dict.fromkeys(rows.get("metric", ())) if m in METRICS]
     columns = [Column("Features", "limit", help="at most so many; as selected: without a limit")]
     for metric in metrics:
         heading = METRICS[metric].heading
-        inside = heading if heading[1:2].isupper() else heading.lower()
+        inside = heading if heading[1:2].isupper() else heading.lower()  # AUC stays in capitals
         columns += [
             Column(heading, ends_of(metric), estimate, "95 % interval"),
             Column(
@@ -171,10 +173,10 @@ def few_table_of_run(run: Results, main: str | None) -> Table:
             ),
         ]  # fmt: skip
     columns.append(Column("Which features", "names", help="with the share of folds that have them"))
-    few = spread(rows, ["limit"], "metric", (*ENDS, *_DIFFERENCE)) if metrics else []
-    for row in few:
+    by_limit = spread(rows, ["limit"], "metric", (*ENDS, *_DIFFERENCE)) if metrics else []
+    for row in by_limit:
         limit = str(row["limit"])
-        if limit == AS_SELECTED:  # its difference from itself
+        if limit == AS_SELECTED:  # it has no difference from itself
             row |= dict.fromkeys(f"{m} {end}" for m in metrics for end in _DIFFERENCE)
         row["names"] = Cell(_names(names[names["limit"] == limit] if len(names) else names))
         row["limit"] = _limit_cell(limit, row)
@@ -183,15 +185,16 @@ def few_table_of_run(run: Results, main: str | None) -> Table:
         "Intervals are those of the bootstrap over people, differences are paired."
     )
     caption = "Accuracy with few features, on the held-out folds"
-    return make_table("few-features", caption, few, columns, note)
+    return make_table("few-features", caption, by_limit, columns, note)
 
 
 def _limit_cell(limit: str, row: Mapping[Any, Any]) -> Cell:
+    """Return the cell of a limit; for the model as selected, with its number of features."""
     if limit != AS_SELECTED:
         return Cell(counted(limit, "feature"), float(limit)) if limit.isdigit() else Cell(limit)
     low, high = float(row["features_min"]), float(row["features_max"])
     counts = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
-    return Cell("as selected", float("1e9"), counts)
+    return Cell("as selected", float("1e9"), counts)  # sorted after every limit
 
 
 def _names(rows: pd.DataFrame) -> str:
@@ -202,7 +205,7 @@ def _names(rows: pd.DataFrame) -> str:
 
 
 def few_table_of_model(model: FittedModel) -> Table:
-    """Return the table of the inner folds of one fit, empty for a model without submodels."""
+    """Return the table of accuracy with few features on the inner folds of a fit; may be empty."""
     path = few_features_table(model.inner) if model.inner is not None else pd.DataFrame()
     columns = [
         Column("Features", "n_features", whole),
@@ -228,7 +231,10 @@ def few_table_of_model(model: FittedModel) -> Table:
 
 
 def cost_table(model: FittedModel) -> Table:
-    """Return what a budget buys, empty for a model without costs."""
+    """Return what a budget buys: tests in the order to take them, with the accuracy after each.
+
+    Empty for a model without costs.
+    """
     path = getattr(model.inner, "cost_path_", pd.DataFrame())
     columns = [
         Column("Cost so far", "cost", _cost),

@@ -95,9 +95,10 @@ class FittedModel:
         return str(self.details.get("model") or type(self.inner or self.estimator).__name__)
 
     def is_called(self, name: str | None) -> bool:
-        """Whether this is the model of that name in a comparison."""
+        """Whether this is the model of that name in a comparison; without a name it is."""
         if name is None or self.details.get("model"):
             return name is None or self.details["model"] == name
+        # A model that was not made by a study has only its class: "BALDUR ..." is a Baldur...
         return type(self.inner or self.estimator).__name__.lower().startswith(name.lower()[:6])
 
     def summary(self) -> pd.DataFrame:
@@ -144,7 +145,7 @@ class Calculator:
 
 
 def calculator_of(model: FittedModel | None) -> Calculator:
-    """Return the calculator of a fitted model."""
+    """Return the calculator of a fitted model, or why the page cannot have one."""
     if model is None:
         return Calculator(_HOW)
     if model.inner is None:
@@ -157,11 +158,11 @@ def calculator_of(model: FittedModel | None) -> Calculator:
         return Calculator(str(error))
     if model_card.model is None:
         return Calculator(model_card.reason)
-    about_person = [c["name"] for c in model_card.model["covariates"]]
+    covariates = [c["name"] for c in model_card.model["covariates"]]
     if model_card.model["sites"]:
-        about_person = [model_card.model["sites"]["by"], *about_person]
-    if about_person:
-        listed = ", ".join(short(name) for name in dict.fromkeys(about_person))
+        covariates = [model_card.model["sites"]["by"], *covariates]
+    if covariates:
+        listed = ", ".join(short(name) for name in dict.fromkeys(covariates))
         return Calculator(
             f"This page has no calculator, because the model also reads {listed} of every person "
             "(sites harmonised or covariates regressed out). Predict from a file with baldur "
@@ -177,10 +178,10 @@ def calculator_of(model: FittedModel | None) -> Calculator:
             f"The model uses {counted(len(features), 'feature')}, too many to type in. Predict "
             "from a file with baldur predict."
         )
-    known = {(w["view"], w["feature"]): w["training_range"] for w in model_card.about["weights"]}
+    ranges = {(w["view"], w["feature"]): w["training_range"] for w in model_card.about["weights"]}
     card = {
         "model": model_card.model,
-        "ranges": [known.get((f["view"], f["name"])) for f in features],
+        "ranges": [ranges.get((f["view"], f["name"])) for f in features],
     }
     if len(json.dumps(card)) > LARGEST:
         return Calculator(

@@ -131,8 +131,8 @@ def plain(value: Any) -> str:
         if np.isnan(value):
             return "not set"
         x = float(value)
-        whole = np.isfinite(x) and abs(x) < 1e15 and x == int(x)
-        return str(int(x)) if whole else f"{x:.4g}"
+        is_whole = np.isfinite(x) and abs(x) < 1e15 and x == int(x)
+        return str(int(x)) if is_whole else f"{x:.4g}"
     return one_line(str(value))
 
 
@@ -141,21 +141,22 @@ def short(text: Any, most: int = LONGEST) -> str:
     line = one_line(str(text))
     if len(line) <= most:
         return line
-    end = (most - 1) // 3
+    end = (most - 1) // 3  # a third of the characters are of its end
     return f"{line[: most - 1 - end]}…{line[len(line) - end :]}"
 
 
 def distinct(names: Iterable[Any], most: int = LONGEST) -> list[str]:
     """Return names that fit into a sentence, cut so that different names stay different."""
-    whole = [one_line(str(name)) for name in names]
-    cut = [short(name, most) for name in whole]
-    longest = max(map(len, whole), default=0)
-    while most < longest and len(set(cut)) < len(set(whole)):
+    lines = [one_line(str(name)) for name in names]
+    cut = [short(name, most) for name in lines]
+    longest = max(map(len, lines), default=0)
+    while most < longest and len(set(cut)) < len(set(lines)):
         most += LONGEST
-        times = Counter(text for text, _ in set(zip(cut, whole, strict=True)))
+        # Names that were cut to the same text get more characters.
+        n_names = Counter(text for text, _ in set(zip(cut, lines, strict=True)))
         cut = [
-            short(name, most) if times[text] > 1 else text
-            for text, name in zip(cut, whole, strict=True)
+            short(name, most) if n_names[text] > 1 else text
+            for text, name in zip(cut, lines, strict=True)
         ]
     return cut
 
@@ -165,10 +166,10 @@ def listed(texts: Iterable[str], most: int = 8) -> str:
 
     Texts are not cut; names from files go through `distinct` or `short` first.
     """
-    every = list(texts)
-    shown = every[:most]
-    if len(every) > most:
-        return f"{', '.join(shown)} and {len(every) - most:,} more"
+    items = list(texts)
+    shown = items[:most]
+    if len(items) > most:
+        return f"{', '.join(shown)} and {len(items) - most:,} more"
     if len(shown) < 2:
         return "".join(shown)
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
@@ -227,8 +228,8 @@ class Column:
         """Return the cell of one row of the DataFrame."""
         if not isinstance(self.values, str):
             interval = [row.get(name) for name in self.values]
-            shown: Callable[..., str] = self.format or estimate
-            text, _, ends = shown(*interval).partition(" ")
+            as_text: Callable[..., str] = self.format or estimate
+            text, _, ends = as_text(*interval).partition(" ")  # such as "0.86 [0.80, 0.90]"
             return Cell(text, sort_key(interval[0]), ends)
         value = row[self.values]
         if isinstance(value, Cell):
@@ -272,7 +273,10 @@ def make_table(
 def spread(
     frame: pd.DataFrame, index: Sequence[str], across: str, ends: Sequence[str] = ENDS
 ) -> list[dict[Any, Any]]:
-    """Return a row for each group of a long table, with keys such as ``"auc low"`` for its rows."""
+    """Return a long table in wide form: one row for each group with the same values of `index`.
+
+    Each row of a group becomes keys such as ``"auc low"``: its value of `across`, and an end.
+    """
     groups: dict[tuple[Any, ...], dict[Any, Any]] = {}
     for row in frame.to_dict("records"):
         group = groups.setdefault(tuple(row[name] for name in index), dict(row))
