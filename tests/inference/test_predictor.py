@@ -10,17 +10,17 @@ from numpy.testing import assert_allclose
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
 from baldur.core.state import Sizes, read_state, write_state
 from baldur.inference.design import GramDesign, gather
-from baldur.inference.fit import ranks_to_score, select_rank
+from baldur.inference.fit import factor_counts, select_factor_count
 from baldur.inference.predictor import (
     Calibration,
     KernelGaussian,
     Predictor,
     SharedFactors,
     WeightGaussian,
+    factor_moments,
     mean_squares,
     pool,
     principal_directions,
-    rank_moments,
     share_factors,
     squared_lengths,
 )
@@ -300,28 +300,28 @@ def test_the_fewest_factors_within_a_standard_error_are_selected(means, noise, p
     wiggle = rng.normal(size=(4, 200))
     wiggle = (wiggle - wiggle.mean(axis=1, keepdims=True)) * noise
     losses = np.array(means)[:, None] + wiggle
-    assert select_rank(losses, np.ones(200)) == place
-    assert select_rank(losses[:, ::-1], np.full(200, 3.0)) == place
+    assert select_factor_count(losses, np.ones(200)) == place
+    assert select_factor_count(losses[:, ::-1], np.full(200, 3.0)) == place
 
 
-def test_moments_of_each_rank_are_those_of_the_projected_predictor():
+def test_moments_of_each_number_of_factors_are_those_of_the_projected_predictor():
     rng = np.random.default_rng(1)
     eta, mean = rng.normal(size=(2, C, 30)), rng.normal(size=(2, C, 7))
     var = rng.uniform(0.1, 1.0, size=(2, C, 7))
     centre, directions = principal_directions(eta, np.ones((2, 30)))
-    ranks = ranks_to_score(C)
-    assert ranks == [1, 2, 3, 4]
-    means, variances = rank_moments(centre, directions, mean, var, ranks, noisy=False)
-    for v, rank in enumerate(ranks):
+    counts = factor_counts(C)
+    assert counts == [1, 2, 3, 4]
+    means, variances = factor_moments(centre, directions, mean, var, counts, regression=False)
+    for v, count in enumerate(counts):
         for f in range(2):
-            factors = SharedFactors(directions[f, :rank], centre[f])
+            factors = SharedFactors(directions[f, :count], centre[f])
             want = factors.project(mean[f].T, var[f].T)
             assert_allclose(means[v, f].T, want[0], atol=1e-12)
             assert_allclose(variances[v, f].T, want[1], atol=1e-12)
     assert_allclose(means[-1], mean, atol=1e-12)
     assert_allclose(variances[-1], var, atol=1e-12)
-    noisy = rank_moments(centre, directions, mean, var, ranks, noisy=True)[1]
-    assert_allclose(noisy, np.stack([var] * 4))
+    in_regression = factor_moments(centre, directions, mean, var, counts, regression=True)[1]
+    assert_allclose(in_regression, np.stack([var] * 4))
 
 
 def test_projection_is_that_of_draws_of_the_weights():

@@ -30,7 +30,7 @@ from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.ensemble import MEMBERS
 from baldur.inference.fit_context import FitContext, Watcher
 from baldur.inference.inner_folds import Fold, Problem
-from baldur.inference.predictor import Predictor, principal_directions, rank_moments
+from baldur.inference.predictor import Predictor, factor_moments, principal_directions
 from baldur.inference.selection import (
     Score,
     credible_sets,
@@ -109,7 +109,8 @@ def fit_default(
 ) -> FitResult:
     """Fit the ensemble, score its submodels on held-out rows, and select one of them.
 
-    Shapes: folds (training rows, held-out rows), n_features (M,).
+    `margin` is the part of the gain over the base rate that a submodel may lose; n_features is one
+    number, or (M,) one for each view. Shapes: folds (training rows, held-out rows).
     """
     if isinstance(n_features, np.ndarray) and not n_features.any():
         n_features = 0
@@ -123,7 +124,11 @@ def fit_default(
 def _project_and_select(
     fit: FitContext, margin: float, n_factors: int | None, n_features: int | IntArray | None
 ) -> FitResult:
-    """Take the steps 2 to 5 of a fit, from its ensembles; see the top of this file."""
+    """Return the result of a fit whose ensembles are fitted.
+
+    Number of views, number of latent factors and features are selected in this order, by losses on
+    held-out rows.
+    """
     base, by_views = fit.score_base_rate(), fit.score_views()
     gained, error = paired_gap(base.losses, fit.losses, fit.weight)
     fit.allowed = margin * max(gained, 0.0)
@@ -145,7 +150,7 @@ def _project_and_select(
 
     submodels = make_submodels(fit, path, sizes, scores)
     on_path = len(submodels)
-    place = -1
+    place = -1  # not used where a number for each view is given
     if not isinstance(n_features, np.ndarray):
         place = _select_size(fit, sizes, scores, n_features)
     # All features of the views, where the path does not have them. If they were not selected, they
@@ -156,6 +161,7 @@ def _project_and_select(
             widths = np.where(views, fit.problem.widths, 0)
             every, cost = [np.arange(D) for D in widths], fit.problem.total_cost()
             submodels.append(Submodel(sizes.total, predictor, every, len(table) - 1, cost))
+    # `columns` are the candidates that are selected, in the order of the path.
     if isinstance(n_features, np.ndarray):
         chosen, columns, record = _select_per_view(fit, stored, n_features, len(table))
         table.append(record)
@@ -225,14 +231,15 @@ def _select_size(
 def _select_per_view(
     fit: FitContext, stored: StoredPath, most: IntArray, row: int
 ) -> tuple[Submodel, IntArray, dict[str, Any]]:
-    """Return the submodel with so many features of each view, its columns and its record.
+    """Return the submodel with at most so many features of each view, its columns and its record.
 
-    It has the first features of each view on the path of the fit. Where that has too few of a view,
-    it is taken from a path over all views on which none has more features than it may have.
+    The submodel has the first features of each view on the path of the fit. Where that has too few
+    of a view, it is taken from a path over all views on which none has more features than it may
+    have. `row` is the row of its record in the table of the path.
     """
     if len(stored.missing(most)):
         data, widths = fit.data, fit.problem.widths
-        levels = np.bincount(data.groups).max(initial=1)
+        levels = np.bincount(data.groups).max(initial=1)  # columns of the largest category
         size = int(np.minimum(most, widths).sum() * levels) + int(data.always.sum())
         every = np.ones(len(widths), dtype=bool)
         limits = len(widths), size, most
@@ -249,13 +256,13 @@ def _path_table(
     sizes: PathSizes,
     scores: Sequence[Score],
 ) -> list[dict[str, Any]]:
-    """Return the records of the base rate, of fewer views, of the sizes, and of whole views."""
+    """Return one record per submodel: base rate, fewer views, sizes of the path, whole views."""
     widths = np.array(fit.problem.widths)
     counts, order = fit.view_counts, fit.full.view_order()[0]
     by_count = [int(widths[order[:count]].sum()) for count in counts]
     by_size = [sizes.columns[place] for place in sizes.shown]
     enters = [*entering_columns(path.order[0], by_size, fit.index), None]
-    by_size.append(int(widths[views].sum()))
+    by_size.append(int(widths[views].sum()))  # all columns of the views
     listed = [scores[place] for place in [*sizes.shown, len(sizes.columns)]]
     return [
         *fit.records("nothing", [0], [0], [base], [[]]),
@@ -264,56 +271,66 @@ def _path_table(
     ]
 
 
-RANKS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)
+FACTOR_COUNTS = (*range(1, 17), 20, 24, 32, 48, 64, 96, 128)
 """Numbers of factors that are scored, besides one per output."""
 
 
-def ranks_to_score(C: int) -> list[int]:
+def factor_counts(C: int) -> list[int]:
     """Return the numbers of factors to score for C outputs, the last one C."""
-    return [rank for rank in RANKS if rank < C] + [C]
+    return [count for count in FACTOR_COUNTS if count < C] + [C]
 
 
-def select_rank(losses: Array, weight: Array) -> int:
+def select_factor_count(losses: Array, weight: Array) -> int:
     """Return the place of the fewest factors within one standard error of the smallest loss.
 
-    Shapes: losses (V, N), weight (N,).
+    One factor per output, the last place, has no such margin: if it is best, it is selected.
+    Shapes: losses (V, N) of V numbers of factors and N samples, weight (N,).
     """
     best = int((losses @ weight).argmin())
     if best == len(losses) - 1:
         return best
     for place in range(best):
-        more, error = paired_gap(losses[place], losses[best], weight)
-        if more <= error:
+        excess, error = paired_gap(losses[place], losses[best], weight)
+        if excess <= error:
             return place
     return best
 
 
 def select_factors(fit: FitContext) -> tuple[int, list[dict[str, Any]]]:
-    """Return the number of latent factors, and the held-out losses that decided it."""
+    """Return the number of latent factors, and one record for each number that was scored.
+
+    In every fold the ensemble is projected onto the first principal directions of its linear
+    predictors on the training rows, and scored on the held-out rows. Shapes below: J Gaussians of
+    the ensemble, F folds of a batch, C outputs, n training rows.
+    """
     problem, weight = fit.problem, fit.weight
-    ranks, by_rank = ranks_to_score(problem.T.shape[1]), []
-    for ensemble, stacking, moments in zip(
-        fit.ensembles, fit.stackings, fit.held_whole, strict=True
+    counts = factor_counts(problem.T.shape[1])
+    moments = []  # held-out means and variances of each batch, for every number of factors
+    for ensemble, stacking, (held_mean, held_var) in zip(
+        fit.ensembles, fit.stackings, fit.ensemble_moments, strict=True
     ):
         weights = ensemble.point_weights(stacking.shares)
         pooled = np.einsum("jfc,jfcn->fcn", weights, ensemble.mean)
         base = ensemble.base_logit[..., None]
-        eta = base + stacking.slope[:, None, None] * (pooled - base)
-        directions = principal_directions(eta, ensemble.batch.counted)
-        by_rank.append(rank_moments(*directions, *moments, ranks, noisy=not problem.logistic))
-    losses = mean_losses(*fit.gather(by_rank), fit.row, problem.T, problem.task)
+        eta = base + stacking.slope[:, None, None] * (pooled - base)  # calibrated
+        centre, directions = principal_directions(eta, ensemble.batch.counted)
+        regression = not problem.logistic
+        moments.append(
+            factor_moments(centre, directions, held_mean, held_var, counts, regression=regression)
+        )
+    losses = mean_losses(*fit.gather(moments), fit.predicted_row, problem.T, problem.task)
     total = losses @ weight
-    at = select_rank(losses, weight)
+    selected = select_factor_count(losses, weight)
     records = []
-    for place, (rank, loss) in enumerate(zip(ranks, losses, strict=True)):
-        more, error = paired_gap(loss, losses[-1], weight)
+    for place, (count, loss) in enumerate(zip(counts, losses, strict=True)):
+        difference, error = paired_gap(loss, losses[-1], weight)  # to one factor per output
         records.append(
             {
-                "n_factors": rank,
+                "n_factors": count,
                 "loss": float(total[place] / weight.sum()),
-                "loss_difference": more,
+                "loss_difference": difference,
                 "standard_error": error,
-                "selected": place == at,
+                "selected": place == selected,
             }
         )
-    return ranks[at], records
+    return counts[selected], records

@@ -62,8 +62,9 @@ class FitContext:
     ensembles: list[Ensemble]  # in the folds of each batch
     stacking: Stacking  # learned on all held-out rows
     stackings: list[Stacking]  # for each fold of each batch, learned without its held-out rows
-    held_whole: list[tuple[Array, Array]]  # held-out mean and variance of each batch
+    ensemble_moments: list[tuple[Array, Array]]  # its held-out mean and variance, of each batch
     whole: tuple[Array, Array]  # the same side by side, without padding, (R, C)
+    predicted_row: IntArray  # (R,); the row that each held-out prediction is for
     losses: Array  # (N,); held-out losses of the ensemble
     allowed = 0.0  # how much larger the loss of a submodel may be
 
@@ -79,7 +80,8 @@ class FitContext:
         rows, nobody = np.arange(problem.n_samples), np.zeros(0, dtype=np.intp)
         chosen, grams = candidates(problem, [*(train for train, _ in folds), rows])
         data, places = gather_data(problem, chosen, grams)
-        self.problem, self.data, self.index = problem, data, chosen[-1]
+        self.problem, self.data = problem, data
+        self.index = chosen[-1]  # the candidates on all rows
         self.n_jobs, self.watch = n_jobs, watch
         self.weight = problem.weight / problem.weight.mean()
         self.n_factors = problem.T.shape[1]  # latent factors behind the outputs
@@ -91,13 +93,17 @@ class FitContext:
             for at in range(0, len(folds), step)
         ]
         self.held_rows = [held for _, held in folds]
-        self.row = np.concatenate([batch.held[batch.held_counted > 0] for batch in self.batches])
+        held = [batch.held[batch.held_counted > 0] for batch in self.batches]
+        self.predicted_row = np.concatenate(held)
         everyone = FoldBatch.of(data, [(rows, nobody)], places[-1:])
         self._fit_ensembles(everyone, members, max_iter)
         self._stack()
 
     def each(self, function: Callable[..., Any], *batches: Sequence[Any]) -> list[Any]:
-        """Return the results of a function for what there is of every batch of folds, in order."""
+        """Call a function for every batch of folds, in threads, and return the results in order.
+
+        Each of `batches` has one entry per batch; the entries of a batch are the arguments.
+        """
         jobs = (delayed(function)(*parts) for parts in zip(*batches, strict=True))
         return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
 
@@ -125,14 +131,15 @@ class FitContext:
         self.ensembles = self.each(fit, self.batches)
 
     def _stack(self) -> None:
-        """Learn the stacking weights, with and without the held-out rows of each fold."""
+        """Learn stacking weights from all held-out rows, and for each fold without its own."""
         moments = []
         for batch, ensemble in zip(self.batches, self.ensembles, strict=True):
-            real = batch.held_counted > 0
+            not_padding = batch.held_counted > 0
             mean, var = ensemble.member_moments()
-            moments.append((mean[real], var[real]))
+            moments.append((mean[not_padding], var[not_padding]))
         mean, var = (np.concatenate(part) for part in zip(*moments, strict=True))
-        T, row = self.problem.T, self.row
+        T, row = self.problem.T, self.predicted_row
+        # However many repeats hold it out, a row counts once.
         weight = self.weight[row] / np.bincount(row, minlength=len(T))[row]
         base, _ = self._base_moments()
         held = HeldOut(mean, var, base, T[row], row, weight, self.problem.task)
@@ -156,18 +163,19 @@ class FitContext:
     def score_base_rate(self) -> Score:
         """Return the score of the base rate of every fold."""
         mean, var = self._base_moments()
-        losses = mean_losses(mean, var + 1e-12, self.row, self.problem.T, self.problem.task)
-        nothing = np.zeros(self.problem.T.shape[1])
+        T, task = self.problem.T, self.problem.task
+        losses = mean_losses(mean, var + 1e-12, self.predicted_row, T, task)
+        zero = np.zeros(T.shape[1])
         # One value for all rows orders none of them and explains no variance.
         accuracy = 0.5 if self.problem.logistic else 0.0
-        return Score(nothing + 1.0, nothing, losses, accuracy, 0.0)
+        return Score(zero + 1.0, zero, losses, accuracy, 0.0)
 
     def score_views(self) -> list[Score]:
         """Return the scores of the ensemble on its first views, for every number of views."""
         moments = self.each(
             partial(view_moments, counts=self.view_counts), self.ensembles, self.stackings
         )
-        self.held_whole = [(mean[-1], var[-1]) for mean, var in moments]
+        self.ensemble_moments = [(mean[-1], var[-1]) for mean, var in moments]  # on all views
         mean, var = (np.ascontiguousarray(part[-1]) for part in self.gather(moments))
         self.whole = mean, var
         scores = self.score(moments)
@@ -194,8 +202,8 @@ class FitContext:
         name = "auc" if self.problem.logistic else "r2"
         for place, score in enumerate(scores):
             loss = score.losses
-            more, error = paired_gap(loss, self.losses, self.weight)
-            upper = more + CONFIDENT * error
+            difference, error = paired_gap(loss, self.losses, self.weight)  # to the ensemble
+            upper = difference + CONFIDENT * error
             mean, spread = paired_gap(loss, np.zeros(len(loss)), self.weight)
             low, high = accuracy_interval(score.accuracy, score.accuracy_error, self.problem.task)
             records.append(
@@ -204,7 +212,7 @@ class FitContext:
                     "n_views": int(n_views[place]),
                     "n_features": int(n_features[place]),
                     "loss": float(loss @ self.weight / self.weight.sum()),
-                    "loss_difference": more,
+                    "loss_difference": difference,
                     "standard_error": error,
                     "upper": upper,
                     "candidate": kind != "nothing" and (place == largest or upper <= self.allowed),
@@ -220,7 +228,7 @@ class FitContext:
         return records
 
     def first_views(self, n_views: int) -> Mask:
-        """Return which views the first ones on all rows are, (M,)."""
+        """Return the mask (M,) of the first `n_views` views, in their order on all rows."""
         return first_views(self.full.view_order(), n_views)[0]
 
     def path(self, n_views: int, size: int, most: IntArray | None = None) -> SubmodelPath:
@@ -251,7 +259,7 @@ class FitContext:
             *self.gather(moments),
             *self.whole,
             slope=float(self.stacking.slope[0]),
-            row=self.row,
+            row=self.predicted_row,
             T=self.problem.T,
             weight=self.weight,
             task=self.problem.task,
@@ -260,14 +268,14 @@ class FitContext:
     # -- what is known of the features -----------------------------------------------------
 
     def inclusion(self) -> list[Array]:
-        """Average inclusion probabilities over the spike-and-slab members.
+        """Return the inclusion probabilities (D_m,) of the features of each view.
 
-        Without such a member, over all: a dense member includes every feature, and a screened one
-        those that it has.
+        They are averaged over the spike-and-slab members by stacking weight. Without such a member,
+        over all: a dense member includes every feature, and a screened one those that it has.
         """
         shares = self.stacking.shares[0]
-        pairs = zip(shares, self.full.members.values(), strict=True)
-        learned = [(w, m.spike_slab) for w, m in pairs if m.spike_slab is not None]
+        members = zip(shares, self.full.members.values(), strict=True)
+        learned = [(w, m.spike_slab) for w, m in members if m.spike_slab is not None]
         if learned:
             total = sum(w for w, _ in learned)
             rho = sum(w / total * prior.rho[0] for w, prior in learned)
@@ -275,13 +283,14 @@ class FitContext:
         included = [np.zeros(D) for D in self.problem.widths]
         for k, weight in enumerate(shares):
             point = self.full.points[int(np.flatnonzero(self.full.member_of == k)[0])]
-            has = [np.ones(D) for D in self.problem.widths]
+            included_here = [np.ones(D) for D in self.problem.widths]
             if point.selects:
                 s = point.q.s
                 if point.columns is not None:
                     s = over_candidates(s, point.columns, sum(map(len, self.index)))
-                has = self._in_views(s[0].any(axis=0))
-            included = [full + weight * part for full, part in zip(included, has, strict=True)]
+                included_here = self._in_views(s[0].any(axis=0))
+            pairs = zip(included, included_here, strict=True)
+            included = [full + weight * part for full, part in pairs]
         return [np.minimum(full, 1.0) for full in included]
 
     def _in_views(self, values: Array) -> list[Array]:
@@ -294,4 +303,4 @@ class FitContext:
 
     def release(self) -> None:
         """Free the ensembles, which submodels of a path that is made do not need."""
-        del self.full, self.ensembles, self.held_whole
+        del self.full, self.ensembles, self.ensemble_moments

@@ -477,27 +477,28 @@ def principal_directions(eta: Array, counted: Array) -> tuple[Array, Array]:
     return centre, rows * np.where(largest < 0, -1.0, 1.0)
 
 
-def rank_moments(
+def factor_moments(
     centre: Array,
     directions: Array,
     mean: Array,
     var: Array,
-    ranks: Sequence[int],
+    counts: Sequence[int],
     *,
-    noisy: bool,
+    regression: bool,
 ) -> tuple[Array, Array]:
-    """Return held-out moments of the ensemble on fewer factors, each (V, F, C, p).
+    """Return held-out moments of the ensemble projected onto V numbers of factors, (V, F, C, p).
 
-    Shapes: centre, directions (F, C), mean, var (F, C, p).
+    Shapes: centre (F, C), directions (F, C, C), a direction in each row, mean, var (F, C, p).
     """
     away = mean - centre[..., None]
     means, variances = [], []
-    for rank in ranks:
-        R = directions[:, :rank]
+    for count in counts:
+        R = directions[:, :count]
         P = np.matmul(R.swapaxes(1, 2), R)
         means.append(centre[..., None] + np.matmul(P, away))
         spread = var
-        if rank < mean.shape[1] and not noisy:
+        # In regression variances are mostly noise, which is not projected.
+        if count < mean.shape[1] and not regression:
             spread = np.matmul(P**2, var)
         variances.append(np.maximum(spread, 1e-12))
     return np.stack(means), np.stack(variances)

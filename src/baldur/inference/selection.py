@@ -45,7 +45,10 @@ when a loss moves by a hair; its mean over resamples does not."""
 
 
 def paired_gap(loss: Array, other: Array, weight: Array) -> tuple[float, float]:
-    """Return how much more `loss` is than `other`, rows weighted, each (n,), and its error."""
+    """Return the weighted mean of `loss` minus `other` and its standard error.
+
+    Negative where `loss` is the smaller. Shapes: loss, other, weight (n,) of n rows.
+    """
     gap = loss - other
     share = weight / weight.sum()
     mean = float(share @ gap)
@@ -66,16 +69,18 @@ def select_smallest(
 ) -> tuple[int, Mask]:
     """Return the index of the selected submodel, and which submodels were candidates.
 
-    Larger values of `allowed` never select more.
+    A candidate loses at most `allowed` against the ensemble, with 95 % confidence; the last one is
+    always one. The smallest candidate is selected that is about as good as the best submodel, by
+    the mean over resamples of the rows. Larger values of `allowed` never select more.
 
-    Shapes: losses (K, n), ensemble (n,), weight (n,).
+    Shapes: losses (K, n) of K submodels, from small to large, ensemble (n,), weight (n,).
     """
     n = losses.shape[1]
     counts = np.empty((RESAMPLES, n))
     # Resampling counts are assigned by loss rank, so that the order of the rows does not matter.
     ranked = np.argsort(ensemble, kind="stable")
     counts[:, ranked] = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), RESAMPLES)
-    drawn = np.concatenate([np.ones((1, n)), counts])
+    drawn = np.concatenate([np.ones((1, n)), counts])  # the rows themselves, then the resamples
     shares = weight * drawn
     shares /= shares.sum(axis=1, keepdims=True)
     mean, error = _gaps(losses - ensemble, shares, drawn)
@@ -88,15 +93,16 @@ def select_smallest(
         mean, error = _gaps(losses - losses[place], shares[at], drawn[at])
         enough[at] &= mean <= np.maximum(NEAR * error, A_LITTLE * allowed)
     enough[:, -1] = True
-    usual = round(float(enough[1:].argmax(axis=1).mean()))
+    mean_place = round(float(enough[1:].argmax(axis=1).mean()))
     candidates = np.flatnonzero(candidate[0])
-    return int(candidates[candidates >= usual][0]), candidate[0]
+    return int(candidates[candidates >= mean_place][0]), candidate[0]
 
 
 def _gaps(gap: Array, shares: Array, drawn: Array) -> tuple[Array, Array]:
-    """Return means and standard errors of gaps (K, n) in several resamples (B, n), (B, K).
+    """Return means and standard errors of K gaps (K, n) in B resamples of n rows, each (B, K).
 
-    A row that was drawn c times is c rows.
+    `shares` (B, n) are the rows' weights and `drawn` (B, n) how often each was drawn: a row that
+    was drawn c times is c rows.
     """
     mean = shares @ gap.T
     squares = shares**2 / np.maximum(drawn, 1.0)
@@ -136,7 +142,8 @@ def score_submodels(
     distance of the means, is what a submodel leaves out: it is integrated over, see
     `integrate_left_out`. All this is measured on the held-out rows, all folds together.
 
-    Shapes: mean, var (V, R, C), whole_mean, whole_var (R, C), row (R,), T, weight (N, C).
+    Shapes: mean, var (V, R, C) of V submodels and R held-out predictions of C outputs, whole_mean,
+    whole_var (R, C) of the ensemble, row (R,) the row of each prediction, T (N, C), weight (N,).
     """
     w = weight[row]
     spread = np.einsum("vrc,r->vc", var, w)
@@ -175,7 +182,7 @@ def accuracies(
 
     Predictions of one row in several repeats are averaged before; outputs are averaged after.
 
-    Shapes: mean, var (V, R, C), row (R,), T, weight (N, C).
+    Shapes: mean, var (V, R, C) of R predictions, row (R,) the row of each, T (N, C), weight (N,).
     """
     V, _, C = mean.shape
     # The order of probabilities; a linear predictor that is less certain gives less extreme ones.
@@ -195,7 +202,7 @@ def accuracies(
 
 
 def auc(score: Array, t: Array, share: Array) -> tuple[float, Array]:
-    """Return the area under the ROC curve of scores (N,), and the influence of each row.
+    """Return the area under the ROC curve of scores (N,), and the influence of each row on it.
 
     Rows count by `share` (N,), which sums to 1; ties count half. Without rows of both classes
     the area is 0.5.
@@ -281,6 +288,7 @@ def credible_sets(
         without = s.copy()
         without[..., position] = 0.0
         solution = chosen.posterior(without, q.sites, chosen.kernel(without))
+        # x^T alpha and x^T C^-1 x of every candidate, without the feature.
         Q, S = np.matmul(solution.alpha, X), quadratics(solution)
         # The effect is as large as it is, whoever has it: the slab is that of its own view.
         spread = 1.0 + slab[:, j, None] * np.maximum(S[0], 0.0)
@@ -303,9 +311,10 @@ def credible_sets(
 
 
 def _quadratics_of(X: Array, chosen: ColumnDesign, h: Array) -> Callable[[Any], Array]:
-    """Return the function that gives x_d^T C^-1 x_d of all columns (1, n, L) under a posterior.
+    """Return a function from a posterior to x_d^T C^-1 x_d of all columns of X, (1, C, L).
 
     Posteriors are those of the chosen columns at one h, so their products with X are shared.
+    Shapes: X (1, n, L), h (1, C, n).
     """
     if not chosen.uses_features:
         return lambda solution: np.asarray(solution.quadratics(X, h))

@@ -103,11 +103,11 @@ def pooled_weights(
 
 
 def attenuation(var: Array, *, logistic: bool) -> Array:
-    """Return how confident each member is in its linear predictor, (K,), from (R, K, C).
+    """Return how confident each member is in its linear predictor, (K,).
 
     The probability of eta ~ N(m, v) is close to that of m/(1 + pi v/8)^1/2. Members of which little
     is left count for little from the start: their means are large for want of knowledge. Real
-    outputs have no such shrinkage.
+    outputs have no such shrinkage. Shapes: var (R, K, C) of R rows, K members and C outputs.
     """
     return np.asarray(shrinkage(var).mean(axis=(0, 2))) if logistic else np.ones(var.shape[1])
 
@@ -153,7 +153,7 @@ class HeldOut:
         B = len(x)
         slope = np.exp(x[:, :1])
         q, share = shares_of(x[:, 1:], self.confidence)
-        middle = share @ self.U  # (B, RC)
+        middle = share @ self.U  # (B, RC); pooled linear predictor minus base
         var = np.maximum(share @ self.spread - middle**2, 1e-12)
         eta = self.base.ravel() + slope * middle
         score, by_mean, by_var = score_and_slopes(
@@ -164,10 +164,10 @@ class HeldOut:
         # The pooled variance is sum_k share_k spread_k - middle^2.
         by_middle = slope * by_mean - 2.0 * middle * by_var
         by_share = by_middle @ self.U.T + by_var @ self.spread.T
-        tilted = share * (by_share - (share * by_share).sum(axis=1, keepdims=True))
-        gradient = np.concatenate(
-            [slope * (middle * by_mean).sum(axis=1, keepdims=True), tilted], axis=1
-        )
+        by_argument = share * (by_share - (share * by_share).sum(axis=1, keepdims=True))
+        by_log_slope = slope * (middle * by_mean).sum(axis=1, keepdims=True)
+        gradient = np.concatenate([by_log_slope, by_argument], axis=1)
+        # The priors of both, and the term that keeps the sum of the arguments finite.
         gradient[:, 0] -= x[:, 0] / SLOPE_SD**2
         gradient[:, 1:] += PRIOR_COUNT / K - PRIOR_COUNT * q - FLAT * x[:, 1:]
         value = (weight * score).sum(axis=1) + PRIOR_COUNT / K * np.log(q).sum(axis=1)
@@ -204,11 +204,11 @@ def _minimise(held: HeldOut, x: Array, weight: Array, *, renew: bool) -> Array:
     x = x.copy()
     steps = _newton_steps(held.curvature(x[0], weight[0] if renew else weight.mean(axis=0)))
     value, gradient = held.objective(x, weight)
-    live = np.arange(len(x))
+    live = np.arange(len(x))  # problems that have not converged
     for _ in range(MAX_ITER):
         direction = -gradient[live] @ steps
         length = np.ones((len(live), 1))
-        trying = np.arange(len(live))
+        trying = np.arange(len(live))  # those of them whose step has not lowered the objective
         gained = np.zeros(len(live))
         for _ in range(HALVINGS):
             at = live[trying]
@@ -240,10 +240,10 @@ def fit_stacking(held: HeldOut, folds: list[IntArray]) -> tuple[Stacking, Stacki
     step = max(1, BATCH_SIZE // (R * C))
     for start in range(0, len(folds), step):
         batch = folds[start : start + step]
-        left = np.ones((len(batch), n_rows))
+        kept = np.ones((len(batch), n_rows))
         for at, rows in enumerate(batch):
-            left[at, rows] = 0.0
-        weight = held.weight * left[:, held.row]
+            kept[at, rows] = 0.0
+        weight = held.weight * kept[:, held.row]
         optimum = _minimise(held, np.repeat(x, len(batch), axis=0), weight, renew=False)
         without.append(_stacking(held, optimum, weight))
     parts = zip(*((part.shares, part.slope, part.slope_var) for part in without), strict=True)
@@ -251,7 +251,7 @@ def fit_stacking(held: HeldOut, folds: list[IntArray]) -> tuple[Stacking, Stacki
 
 
 def _stacking(held: HeldOut, x: Array, weight: Array) -> Stacking:
-    """Return the stacking weights at the optimum x (B, 1 + K)."""
+    """Return shares, slope and variance of the ln slope at the optimum x (B, 1 + K)."""
     step = np.zeros_like(x)
     step[:, 0] = DIFFERENCE
     curvature = (held.objective(x + step, weight)[1] - held.objective(x - step, weight)[1])[:, 0]
