@@ -81,25 +81,25 @@ class DaskRunner(Runner):
         return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
 
     def run(self, jobs: list[Job], shared: SharedData, store: JobStore) -> Finished:
-        """Run the jobs in any order, and store each result at once."""
+        """Run the jobs in any order, a part of them submitted at a time, and store each result."""
         if not jobs:
             return
         waiting = iter(jobs)
         by_key = {job.key: job for job in jobs}
-        ahead = max(_FEWEST_AHEAD, _AHEAD_PER_THREAD * self.n_jobs)
-        with self._reachable(), self._data(shared) as name:
+        at_a_time = max(_FEWEST_AHEAD, _AHEAD_PER_THREAD * self.n_jobs)
+        with self._reachable(), self._data(shared) as plugin:
 
             def submit(job: Job) -> Any:
-                return self.client.submit(_on_worker, name, libraries(), job, pure=False)
+                return self.client.submit(_on_worker, plugin, libraries(), job, pure=False)
 
-            first = [submit(job) for job in islice(waiting, ahead)]
+            first = [submit(job) for job in islice(waiting, at_a_time)]
             done = distributed.as_completed(first, loop=self.client.loop)
             try:
                 for future in done:
                     key, result = future.result()
                     store.save(key, result)
                     yield by_key[key], result
-                    for job in islice(waiting, 1):
+                    for job in islice(waiting, 1):  # One more for each that is done
                         done.add(submit(job))
             finally:
                 # After an error or Ctrl-C the jobs that are left are cancelled.
@@ -108,7 +108,7 @@ class DaskRunner(Runner):
 
     @contextmanager
     def _data(self, shared: SharedData) -> Iterator[str]:
-        """Send the data to every worker, including those that join later."""
+        """Send the data to every worker, also to those that join later; yield the plugin's name."""
         answers = self.client.run(_unreadable, shared.files).values() if shared.files else []
         unreadable = {file for files in answers for file in files}
         plugin = _DataPlugin(shared.folder.name, shared.pickled(unreadable), libraries())
@@ -129,6 +129,7 @@ class DaskRunner(Runner):
 
     @contextmanager
     def _reachable(self) -> Iterator[None]:
+        """Turn Dask's errors on lost workers and schedulers into a `StudyError` with advice."""
         try:
             yield
         except distributed.KilledWorker as error:
@@ -155,6 +156,7 @@ class _DataPlugin(distributed.WorkerPlugin):
         _check_environment(self.expected)
         self.folder = make_folder(Path(worker.local_directory) / f"baldur-{uuid4().hex}")
         data = unpack_data(self.content, self.folder)
+        # Files may be missing on this worker: one column of each view is read now.
         for view in data.view_names:
             try:
                 data.view(view).raw(slice(0, 1))
@@ -185,10 +187,11 @@ def _check_environment(expected: dict[str, str]) -> None:
             )
 
 
-def _on_worker(name: str, expected: dict[str, str], job: Job) -> tuple[str, JobResult]:
+def _on_worker(plugin: str, expected: dict[str, str], job: Job) -> tuple[str, JobResult]:
+    """Run a job on a Dask worker, with the data that its plugin opened; return key and result."""
     _check_environment(expected)
     worker = distributed.get_worker()
-    data = getattr(worker.plugins.get(name), "data", None)
+    data = getattr(worker.plugins.get(plugin), "data", None)
     if data is None:
         raise StudyError(f"The worker at {worker.address} could not open the data; see its log.")
     with _one_at_a_time:

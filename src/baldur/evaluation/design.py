@@ -169,14 +169,14 @@ def encode_labels(
     """Return class codes with the positive class last, and the classes; or the numbers and []."""
     values = np.asarray(y)
     if values.shape != (n,):
-        several = ""
+        advice = ""
         if not classification and values.ndim == 2:
-            several = (
+            advice = (
                 " Several numeric outcomes are evaluated one at a time, as averages over different "
                 "units have no meaning."
             )
         raise InputError(
-            f"y must have one value per sample ({n}), but its shape is {values.shape}.{several}"
+            f"y must have one value per sample ({n}), but its shape is {values.shape}.{advice}"
         )
     missing = pd.isna(values)
     if missing.any():
@@ -204,8 +204,8 @@ def encode_labels(
                 f"{classes[:10]}."
             )
         classes = [c for c in classes if c != positive] + [positive]
-    order = {c: i for i, c in enumerate(classes)}
-    return np.array([order[v] for v in values.tolist()], dtype=np.intp), classes
+    codes = {c: i for i, c in enumerate(classes)}
+    return np.array([codes[v] for v in values.tolist()], dtype=np.intp), classes
 
 
 def is_label_matrix(y: Any) -> bool:
@@ -250,9 +250,9 @@ def read_label_matrix(y: Any, n: int, positive: Any = None) -> tuple[np.ndarray,
 
 
 def yes_or_no(cells: pd.Series, name: str, positive: Any = None) -> np.ndarray:
-    """Return 1 for yes and 0 for no.
+    """Return a yes/no outcome as 1 for yes and 0 for no; refuse a column that is none.
 
-    Shapes: returns (n_samples,).
+    Shapes: cells (n_samples,); returns (n_samples,).
     """
     values = list(dict.fromkeys(cells.tolist()))
     if len(values) != 2:
@@ -264,16 +264,17 @@ def yes_or_no(cells: pd.Series, name: str, positive: Any = None) -> np.ndarray:
         if positive not in values:
             raise InputError(f"positive is {positive!r}, but outcome {name!r} has {some(values)}.")
         return (cells == positive).to_numpy(dtype=np.intp)
-    means = {value: _WORDS.get(str(value).strip().casefold()) for value in values}
-    if set(means.values()) != {0, 1}:
+    codes = {value: _WORDS.get(str(value).strip().casefold()) for value in values}
+    if set(codes.values()) != {0, 1}:
         raise InputError(
             f"outcome {name!r} has {some(values)}, and which of them means yes is not known; write "
             "yes and no (or 1 and 0), or give `positive`."
         )
-    return cells.map(means).to_numpy(dtype=np.intp)
+    return cells.map(codes).to_numpy(dtype=np.intp)
 
 
 def _column(values: Any, n: int, what: str) -> np.ndarray | None:
+    """Return groups, sites or a split as text of shape (n,), checked; None if not given."""
     if values is None:
         return None
     column = np.asarray(values)

@@ -28,13 +28,16 @@ class ModelWeights:
 
 
 def weights_of(estimator: Any, mv: MultiView) -> ModelWeights | None:
-    """Return the weights of a fitted model, or None for one without."""
+    """Return the weights of a fitted model and the variance of each view's part of the predictor.
+
+    None for a model without weights. `mv` are the training rows.
+    """
     preparation = getattr(estimator, "preparation_", None)
     masks = getattr(estimator, "selected_features_", None)
     names = [v for v in mv.view_names if not isinstance(masks, dict) or v in masks]
     widths = {v: mv.n_features[v] for v in names}
-    given = _read_weights(estimator, widths)
-    if not given or preparation is None:
+    stored = _read_weights(estimator, widths)
+    if not stored or preparation is None:
         return None
     # The variance of a view needs the cells of its weighted columns: moments of single columns do
     # not give it. `transform` reads nothing itself, and `apply` reads columns with a weight once;
@@ -43,17 +46,18 @@ def weights_of(estimator: Any, mv: MultiView) -> ModelWeights | None:
     per_sd, raw, variance = {}, {}, {}
     for name in widths:
         columns = preparation.columns_[name]
+        # What a weight of 1 per standard deviation is for one unit of the input.
         unit = preparation.coef_in_input_units(name, np.ones(len(columns)))[:, None]
         if on_prepared(estimator):
             # Block-scaled views enter the model divided by the root of their width.
             factor = len(columns) ** -0.5 if getattr(estimator, "block_scale", False) else 1.0
-            per_sd[name] = factor * given[name]
+            per_sd[name] = factor * stored[name]
             raw[name] = per_sd[name] * unit
         else:
-            raw[name] = given[name]
+            raw[name] = stored[name]
             per_sd[name] = np.divide(raw[name], unit, out=np.zeros_like(raw[name]), where=unit != 0)
-        part = np.asarray(prepared[name].apply(per_sd[name][columns]))
-        variance[name] = np.atleast_1d(part.var(axis=0))
+        contribution = np.asarray(prepared[name].apply(per_sd[name][columns]))
+        variance[name] = np.atleast_1d(contribution.var(axis=0))
     return ModelWeights(per_sd, raw, variance)
 
 
@@ -63,24 +67,26 @@ def on_prepared(estimator: Any) -> bool:
 
 
 def weights_by_class(weights: np.ndarray, n_classes: int, seen: np.ndarray) -> np.ndarray:
-    """Return the weights with one output per class that is reported.
+    """Return weights by class: of the positive one of two, or of each of several.
 
-    Shapes: weights (n_features, n_outputs); returns (n_features, 1 or n_classes).
+    Classes that are not among the `seen` ones (codes in the training rows) have NaN.
+
+    Shapes: weights (n_features, n_outputs), seen (n_seen,); returns (n_features, 1 or n_classes).
     """
-    outputs = weights.shape[1]
+    n_outputs = weights.shape[1]
     if n_classes <= 2:
-        # One column for each of two classes.
-        return weights[:, 1:2] - weights[:, :1] if outputs == 2 else weights[:, :1]
+        # Some models have one output for each of two classes.
+        return weights[:, 1:2] - weights[:, :1] if n_outputs == 2 else weights[:, :1]
     full = np.full((len(weights), n_classes), np.nan)
-    if outputs == len(seen):
+    if n_outputs == len(seen):
         full[:, seen] = weights
-    elif outputs == 1 and len(seen) == 2:
+    elif n_outputs == 1 and len(seen) == 2:
         full[:, seen] = weights * np.array([-0.5, 0.5])
     return full
 
 
 def read_selection(estimator: Any, mv: MultiView) -> dict[str, np.ndarray]:
-    """Return the selected features of every view."""
+    """Return the columns of the selected features, by view: all for a model without selection."""
     masks = getattr(estimator, "selected_features_", None)
     columns = getattr(getattr(estimator, "preparation_", None), "columns_", {})
     selected = {}
@@ -99,9 +105,10 @@ def _read_weights(estimator: Any, widths: dict[str, int]) -> dict[str, np.ndarra
     if not isinstance(coef, dict) or any(v not in coef for v in widths):
         return {}
     arrays = {v: np.asarray(coef[v], dtype=float) for v in widths}
-    arrays = {v: a[None, :] if a.ndim == 1 else a for v, a in arrays.items()}
+    arrays = {v: a[None, :] if a.ndim == 1 else a for v, a in arrays.items()}  # One output
     if any(a.ndim != 2 for a in arrays.values()):
         return {}
+    # Some models store outputs by features, as scikit-learn does, others features by outputs.
     if all(a.shape[1] == widths[v] for v, a in arrays.items()):
         return {v: a.T for v, a in arrays.items()}
     if all(a.shape[0] == widths[v] for v, a in arrays.items()):
@@ -134,20 +141,23 @@ def predict_rows(estimator: Any, X: Any, n_classes: int) -> dict[str, np.ndarray
     seen = np.asarray(getattr(estimator, "classes_", np.arange(n_classes)))
     if hasattr(estimator, "predict_proba"):
         proba = np.asarray(estimator.predict_proba(X), dtype=float)
-        predicted["proba"] = _over_all(proba, seen, n_classes, np.zeros(len(proba)))
+        predicted["proba"] = _for_all_classes(proba, seen, n_classes, np.zeros(len(proba)))
     elif hasattr(estimator, "decision_function"):
         margin = np.asarray(estimator.decision_function(X), dtype=float)
-        if margin.ndim == 1 and n_classes > 2:
+        if margin.ndim == 1 and n_classes > 2:  # Training rows had two of the classes
             margin = np.column_stack([-margin / 2, margin / 2])
         lowest = margin.min(axis=1) - 1.0 if margin.ndim == 2 else margin
-        predicted["margin"] = _over_all(margin, seen, n_classes, lowest)
+        predicted["margin"] = _for_all_classes(margin, seen, n_classes, lowest)
     return predicted
 
 
-def _over_all(
+def _for_all_classes(
     values: np.ndarray, seen: np.ndarray, n_classes: int, absent: np.ndarray
 ) -> np.ndarray:
-    """Return probabilities with a column for every class, also those not seen in training."""
+    """Return probabilities or scores with a column for every class, `absent` for unseen ones.
+
+    Shapes: values (n,) or (n, n_seen), seen (n_seen,), absent (n,); returns (n,) or (n, n_classes).
+    """
     if values.ndim == 1 or len(seen) == n_classes:
         return values
     full = np.repeat(absent[:, None], n_classes, axis=1)
@@ -164,8 +174,13 @@ def one_label(predicted: dict[str, np.ndarray], column: int) -> dict[str, np.nda
 def predict_submodels(
     estimator: Any, training: MultiView, test: MultiView, n_classes: int
 ) -> dict[str, np.ndarray]:
-    """Return the predictions and features of the submodels of a fitted model that has them."""
+    """Return the predictions and features of submodels with few features; empty without any.
+
+    Keys are such as "few3_label" for at most 3 features; "few3_columns" are the features, counted
+    over all views side by side.
+    """
     widths = training.n_features
+    # The first column of each view; the last sum, of all, is left over.
     starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
     arrays: dict[str, np.ndarray] = {}
     for limit in FEW if hasattr(estimator, "submodel") else ():

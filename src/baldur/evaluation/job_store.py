@@ -99,8 +99,8 @@ class JobStore:
     def sweep(self) -> None:
         """Remove files of interrupted writes, unless another process is writing now."""
         if self.folder is not None and self.folder.is_dir():
-            with folder_lock(self.folder, wait=False) as alone:
-                for part in self.folder.glob(f"*/.*{PART}") if alone else ():
+            with folder_lock(self.folder, wait=False) as is_locked:
+                for part in self.folder.glob(f"*/.*{PART}") if is_locked else ():
                     part.unlink(missing_ok=True)
 
     def clear(self) -> None:
@@ -136,7 +136,7 @@ def _describe(value: Any) -> Any:
 
 
 def job_key(**parts: Any) -> str:
-    """Return the hash of a job's description."""
+    """Return the hash of everything that the result of a job depends on."""
     text = json.dumps(_describe(parts), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -188,16 +188,17 @@ def data_hashes(
         digest.update("\0".join(mv.samples.columns).encode())
         table = pd.util.hash_pandas_object(mv.samples.astype(str), index=False)
         digest.update(table.to_numpy().tobytes())
-    samples = digest.hexdigest()
+    samples_hash = digest.hexdigest()
     by_view = {name: _view_hash(mv.view(name)) for name in mv.view_names}
     hashes = {}
     for views in view_sets:
         parts = [(name, by_view[name]) for name in (by_view if views is None else views)]
-        hashes[views] = hashlib.sha256(json.dumps([samples, *parts]).encode()).hexdigest()
+        hashes[views] = hashlib.sha256(json.dumps([samples_hash, *parts]).encode()).hexdigest()
     return hashes
 
 
 def _view_hash(view: View) -> str:
+    """Return a hash of a view: names and table of features, who has it, and cells as stored."""
     digest = hashlib.sha256(f"{view.shape}\1{view.dtype}\1".encode())
     if view.names is not None:
         digest.update("\0".join(view.names.tolist()).encode())
@@ -210,6 +211,7 @@ def _view_hash(view: View) -> str:
     if isinstance(view.source, SparseSource):
         digest.update(joblib.hash(view.source.matrix).encode())
         return digest.hexdigest()
+    # Columns that make blocks of 16 MB.
     step = max(1, (1 << 24) // max(1, view.shape[0] * view.dtype.itemsize))
     for start in range(0, view.shape[1], step):
         block = view.raw(slice(start, min(start + step, view.shape[1])))

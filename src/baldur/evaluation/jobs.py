@@ -91,12 +91,14 @@ class Job:
         return fit_with_groups(estimator, mv[rows], self.task.y[rows], groups)
 
 
-def _mean_score(metric: str, truth: np.ndarray, predicted: dict[str, np.ndarray], k: int) -> float:
+def _mean_score(
+    metric: str, truth: np.ndarray, predicted: dict[str, np.ndarray], n_classes: int
+) -> float:
     """Return a metric; of a label matrix its mean over the labels for which it is defined."""
     if truth.ndim == 1:
-        return score(metric, Predicted(truth=truth, n_classes=k, **predicted))
+        return score(metric, Predicted(truth=truth, n_classes=n_classes, **predicted))
     values = [
-        score(metric, Predicted(truth=truth[:, j], n_classes=k, **one_label(predicted, j)))
+        score(metric, Predicted(truth[:, j], n_classes=n_classes, **one_label(predicted, j)))
         for j in range(truth.shape[1])
     ]
     return _finite_mean(values)
@@ -108,18 +110,22 @@ def _finite_mean(values: Sequence[float]) -> float:
 
 
 def _try_setting(job: Job, mv: MultiView) -> JobResult:
-    values, ties, y = [], [], job.task.y
-    # Settings of equal score are ranked by this metric.
-    second = "log_loss" if job.n_classes else "rmse"
+    """Return the mean score of a setting over the inner folds, and the mean of a second metric.
+
+    The second, the fact "tie", ranks settings of equal score.
+    """
+    y = job.task.y
+    scores, ties = [], []
+    tie_metric = "log_loss" if job.n_classes else "rmse"
     for train, test in job.splits:
         if job.n_classes and (y[train] == y[train][0]).all(axis=0).any():
             # Leaving a site out may leave training rows of one class; nothing can be learned.
             continue
         fitted = job.fit(mv, train)
         predicted = predict_rows(fitted, mv[test], job.n_classes)
-        values.append(_mean_score(job.metric, y[test], predicted, job.n_classes))
-        ties.append(_mean_score(second, y[test], predicted, job.n_classes))
-    mean, tie = _finite_mean(values), _finite_mean(ties)
+        scores.append(_mean_score(job.metric, y[test], predicted, job.n_classes))
+        ties.append(_mean_score(tie_metric, y[test], predicted, job.n_classes))
+    mean, tie = _finite_mean(scores), _finite_mean(ties)
     if np.isnan(mean):
         raise StudyError(
             f"{METRICS[job.metric].heading} cannot be computed from this model's predictions on "
@@ -129,7 +135,12 @@ def _try_setting(job: Job, mv: MultiView) -> JobResult:
 
 
 def _fit_and_predict(job: Job, mv: MultiView) -> JobResult:
-    (train, test), y = job.splits[0], job.task.y
+    """Fit the training rows; return predictions of the test rows, selected features and weights.
+
+    Of the i-th view of the fact "views" the arrays are index<i>, weight<i> and raw<i>.
+    """
+    train, test = job.splits[0]
+    y = job.task.y
     fitted = job.fit(mv, train)
     arrays = predict_rows(fitted, mv[test], job.n_classes)
     for name in ("label", "proba", "margin"):
@@ -137,14 +148,14 @@ def _fit_and_predict(job: Job, mv: MultiView) -> JobResult:
             raise StudyError(f"the model predicts NaN or infinite values ({name})")
     facts: dict[str, Any] = {}
     if job.inner and "proba" not in arrays and "margin" in arrays:
-        curve = _learn_platt(job, mv)
-        if curve is not None:
-            arrays["proba"] = curve.proba(arrays["margin"])
+        platt = _learn_platt(job, mv)
+        if platt is not None:
+            arrays["proba"] = platt.proba(arrays["margin"])
             facts["platt"] = True
     rows = mv[train]
     weights = weights_of(fitted, rows)
     seen = np.unique(y[train]).astype(np.intp) if job.n_classes else np.zeros(0, dtype=np.intp)
-    joint = y.ndim == 2
+    joint = y.ndim == 2  # Fitted to all columns of a label matrix at once
     views: list[str] = []
     variance: list[float | list[float] | None] = []
     for i, (view, index) in enumerate(read_selection(fitted, rows).items()):
@@ -156,8 +167,8 @@ def _fit_and_predict(job: Job, mv: MultiView) -> JobResult:
         explained = weights.variance[view]
         # Of several labels each has weights and a variance of its own.
         variance.append(explained.tolist() if joint else float(explained.sum()))
-        for name, part in (("weight", weights.per_sd[view]), ("raw", weights.raw[view])):
-            selected = part[index]
+        for name, of_view in (("weight", weights.per_sd[view]), ("raw", weights.raw[view])):
+            selected = of_view[index]
             arrays[f"{name}{i}"] = (
                 selected if joint else weights_by_class(selected, job.n_classes, seen)
             )
@@ -305,23 +316,26 @@ def permute_labels(
 ) -> np.ndarray:
     """Return permuted labels, exchangeable under the hypothesis of no association.
 
-    Shapes: y (n_samples,), groups (n_samples,).
+    With groups they are permuted within each; where every group has one label, the labels of whole
+    groups are permuted among groups of equal size.
+
+    Shapes: y (n_samples,) or (n_samples, n_labels), groups (n_samples,); returns that of y.
     """
-    out = y.copy()
+    permuted = y.copy()
     if groups is None:
-        return rng.permutation(out)
+        return rng.permutation(permuted)
     names, member = np.unique(groups, return_inverse=True)
     rows = [np.flatnonzero(member == g) for g in range(len(names))]
     if any((y[r] != y[r[0]]).any() for r in rows):
         for r in rows:
-            out[r] = rng.permutation(y[r])
-        return out
+            permuted[r] = rng.permutation(y[r])
+        return permuted
     sizes = np.array([len(r) for r in rows])
     for size in np.unique(sizes):
-        alike = np.flatnonzero(sizes == size)
-        for to, source in zip(alike, rng.permutation(alike), strict=True):
-            out[rows[to]] = y[rows[source][0]]
-    return out
+        of_size = np.flatnonzero(sizes == size)
+        for target, source in zip(of_size, rng.permutation(of_size), strict=True):
+            permuted[rows[target]] = y[rows[source][0]]
+    return permuted
 
 
 def whole_sample(comparison: Comparison) -> Fold:
@@ -334,6 +348,7 @@ def fold_tasks(comparison: Comparison) -> list[Task]:
     """Return every model on every outer fold, with the true labels and permuted ones."""
     labels = [comparison.y]
     for b in range(1, comparison.permutations + 1):
+        # The 3 keeps these random numbers apart from those of folds and models.
         rng = np.random.default_rng([comparison.plan.seed, 3, b])
         labels.append(permute_labels(comparison.y, comparison.plan.groups, rng))
     folds = [comparison.plan.outer_folds(y) for y in labels]
@@ -353,9 +368,12 @@ def outcomes_of(comparison: Comparison, model: Model) -> list[int]:
 
 
 def seed_of(comparison: Comparison, model: Model, permutation: int, fold: Fold) -> int:
-    """Return the seed of one model on one outer fold."""
-    place = [crc32(model.seed_name.encode()), permutation, fold.repeat, fold.number]
-    entropy = [comparison.plan.seed, 4, *place]
+    """Return the seed of one model on one outer fold, the same for all its settings."""
+    # The 4 keeps these random numbers apart from those of folds and permutations.
+    entropy = [
+        comparison.plan.seed, 4, crc32(model.seed_name.encode()), permutation, fold.repeat,
+        fold.number,
+    ]  # fmt: skip
     return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
 

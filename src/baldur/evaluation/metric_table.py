@@ -46,9 +46,9 @@ def fold_scores(
     """Score every model, repeat and fold; with the selected features give their percentage."""
     keys = ["model", "repeat", "fold"]
     rows = []
-    for where, part in predictions.groupby(keys, sort=False):
+    for key, part in predictions.groupby(keys, sort=False):
         predicted = predicted_of(part, classes)
-        rows.append((*where, *(score(m, predicted) for m in metrics)))
+        rows.append((*key, *(score(m, predicted) for m in metrics)))
     scores = pd.DataFrame(rows, columns=[*keys, *metrics])
     if selection is None:
         return scores
@@ -80,18 +80,18 @@ def build_table(
         row_notes = [before]
         for column in (*metrics, FEATURES):
             values = folds[column].to_numpy(dtype=float)
-            known = values[np.isfinite(values)]
-            row[column] = float(known.mean()) if len(known) else np.nan
-            row[f"{column}_sd"] = float(known.std(ddof=1)) if len(known) > 1 else np.nan
+            defined = values[np.isfinite(values)]
+            row[column] = float(defined.mean()) if len(defined) else np.nan
+            row[f"{column}_sd"] = float(defined.std(ddof=1)) if len(defined) > 1 else np.nan
             if column == FEATURES:
                 continue
-            if 0 < len(known) < len(values):
+            if 0 < len(defined) < len(values):
                 heading = METRICS[column].heading
-                row_notes.append(f"{heading} over {len(known)} of {len(values)} folds")
-            ends: tuple[float, ...] = (np.nan,) * len(POOLED)
+                row_notes.append(f"{heading} over {len(defined)} of {len(values)} folds")
+            pooled: tuple[float, ...] = (np.nan,) * len(POOLED)
             if sample is not None and model in sample.models:
-                ends = sample.interval(model, column)
-            row |= {f"{column}_{end}": value for end, value in zip(POOLED, ends, strict=True)}
+                pooled = sample.interval(model, column)
+            row |= {f"{column}_{end}": value for end, value in zip(POOLED, pooled, strict=True)}
         row["folds"] = len(folds)
         row["note"] = "; ".join(note for note in (*row_notes, after) if note)
         row["failure"] = failures.get(model, "")
@@ -102,7 +102,10 @@ def build_table(
 def prediction_notes(
     predictions: pd.DataFrame, classes: Sequence[str]
 ) -> dict[str, tuple[str, str]]:
-    """Return the notes of every model that follow from its predictions: chance level and Platt."""
+    """Return the notes of every model that follow from its predictions: chance level and Platt.
+
+    They are those before and after the notes on scores, as `build_table` takes them.
+    """
     notes = {}
     for model, part in predictions.groupby("model", sort=False):
         scaled = "probability" in part and bool((part["probability"] == PLATT).any())
@@ -112,6 +115,7 @@ def prediction_notes(
 
 
 def _at_chance(predictions: pd.DataFrame, n_classes: int) -> bool:
+    """Return whether a model gives nearly all rows one class, and classifies at chance level."""
     label, predicted = (predictions[c].astype(str) for c in ("label", "predicted"))
     balanced = (label == predicted).groupby(label).mean().mean()
     commonest = predicted.value_counts(normalize=True).iloc[0]
@@ -141,22 +145,23 @@ def corrected_t_test(
     The standard error is corrected for the training rows that folds share. Missing scores do not
     count.
 
-    Shapes: difference (J,).
+    Shapes: difference (n_folds,).
     """
     difference = np.asarray(difference, dtype=float)
     difference = difference[~np.isnan(difference)]
-    j, nan = len(difference), float("nan")
-    if j < 2:
-        return nan, max(j - 1, 0), nan, nan
+    n_folds, nan = len(difference), float("nan")
+    if n_folds < 2:
+        return nan, max(n_folds - 1, 0), nan, nan
+    df = n_folds - 1
     mean, variance = float(difference.mean()), float(difference.var(ddof=1))
-    error = float(np.sqrt((1 / j + test_train_ratio) * variance))
+    error = float(np.sqrt((1 / n_folds + test_train_ratio) * variance))
     # Equal differences leave a variance of rounding errors only.
     if variance <= (1e-12 * max(1.0, abs(mean))) ** 2:
         if abs(mean) < 1e-12:
-            return 0.0, j - 1, 1.0, error
-        return float(np.sign(mean) * np.inf), j - 1, 0.0, error
+            return 0.0, df, 1.0, error
+        return float(np.sign(mean) * np.inf), df, 0.0, error
     statistic = mean / error
-    return statistic, j - 1, float(2 * stdtr(j - 1, -abs(statistic))), error
+    return statistic, df, float(2 * stdtr(df, -abs(statistic))), error
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
@@ -183,7 +188,7 @@ def compare_pairs(
 
     Pairs with a model that is `apart` are adjusted for multiple testing on their own.
 
-    Shapes: scores (J,).
+    Shapes: scores (n_folds,) of each model.
     """
     rows = []
     for a, b in combinations(scores, 2):
@@ -194,8 +199,8 @@ def compare_pairs(
         rows.append((metric, a, b, mean, error, t, df, p))
     columns = ["metric", "model_a", "model_b", "difference", "standard_error", "t", "df", "p"]
     frame = pd.DataFrame(rows, columns=columns).assign(p_holm=np.nan)
-    other = frame["model_a"].isin(apart) | frame["model_b"].isin(apart)
-    for family in (other, ~other):
+    is_apart = frame["model_a"].isin(apart) | frame["model_b"].isin(apart)
+    for family in (is_apart, ~is_apart):
         frame.loc[family, "p_holm"] = holm(frame.loc[family, "p"].to_numpy(dtype=float))
     return frame
 
@@ -205,7 +210,7 @@ def permutation_p_value(
 ) -> float:
     """Return (1 + number of permuted scores at least as good) / (1 + number of them).
 
-    Shapes: permuted (B,).
+    Shapes: permuted (n_permutations,).
     """
     permuted = np.asarray(permuted, dtype=float)
     permuted = permuted[np.isfinite(permuted)]
@@ -222,15 +227,15 @@ def permutation_tests(
 ) -> pd.DataFrame:
     """Compare every model with itself on permuted labels.
 
-    Shapes: scores (n_folds,).
+    Shapes: scores (n_folds,), permuted (n_permutations,) of each model.
     """
-    better = METRICS[metric].greater_is_better
+    greater_is_better = METRICS[metric].greater_is_better
     rows = []
     for model, values in scores.items():
         by_chance = np.array(permuted.get(model, []))
         if len(by_chance):
             observed = float(np.nanmean(values))
-            p = permutation_p_value(observed, by_chance, better)
+            p = permutation_p_value(observed, by_chance, greater_is_better)
             rows.append((model, metric, observed, float(by_chance.mean()), len(by_chance), p))
     columns = ["model", "metric", "score", "permuted_mean", "permutations", "p"]
     frame = pd.DataFrame(rows, columns=columns)
@@ -285,10 +290,10 @@ class MeanOverOutcomes(Resampled):
             low = high = estimate
         below = above = 0.0
         for sample in self.each:
-            value, *ends = sample.interval(model, metric)
+            value, value_low, value_high = sample.interval(model, metric)
             if value in (0.0, 1.0):
-                below += value - ends[0]
-                above += ends[1] - value
+                below += value - value_low
+                above += value_high - value
         n = len(self.each)
         return estimate, max(low - below / n, 0.0), min(high + above / n, 1.0)
 
@@ -372,12 +377,13 @@ def _check_form(form: str) -> None:
 def table_cells(
     table: pd.DataFrame, metrics: Sequence[str], form: str, figures: str = "intervals"
 ) -> tuple[list[str], list[list[str]]]:
-    """Return headings and rows of text, escaped for `form`."""
+    """Return headings and rows of text, escaped for `form`, with the best figures in bold."""
     style = _FORMS[form]
     columns = [*metrics, FEATURES]
     heads = ["", *(METRICS[m].heading for m in metrics), _FEATURES_HEADING]
     best = _best(table, columns, figures)
     rows = []
+    # The column with the mark of models at chance level.
     starred = "recall" if "recall" in metrics else columns[0]
     for record in table.to_dict("records"):
         name = str(record["model"])
@@ -400,16 +406,19 @@ def table_cells(
 
 
 def _best(table: pd.DataFrame, columns: Sequence[str], figures: str) -> dict[str, set[str]]:
-    """Rows whose printed figure is the best of each column; none where all are equal."""
-    fit = table[(table["failure"] == "") & ~table["note"].str.startswith("chance level")]
+    """Return the models with the best printed figure of each column; none where all are equal.
+
+    The fewest features are the best. Models that failed or are at chance level do not count.
+    """
+    eligible = table[(table["failure"] == "") & ~table["note"].str.startswith("chance level")]
     best: dict[str, set[str]] = {}
     for column in columns:
         shown = column if column == FEATURES or figures == "folds" else f"{column}_pooled"
-        values = fit[shown].astype(float).round(2 if column != FEATURES else 12)
+        values = eligible[shown].astype(float).round(2 if column != FEATURES else 12)
         usable = values[values > 0] if column == FEATURES else values.dropna()
         greater = column != FEATURES and METRICS[column].greater_is_better
         top = usable.max() if greater else usable.min()
-        best[column] = set(fit["model"][values == top]) if usable.nunique() > 1 else set()
+        best[column] = set(eligible["model"][values == top]) if usable.nunique() > 1 else set()
     return best
 
 
@@ -420,12 +429,13 @@ def fixed(value: float, digits: int = 2, *, sign: bool = False) -> str:
 
 
 def _mean_and_sd(mean: float, sd: float, column: str, style: _Form) -> str:
+    """Write a mean over folds and its s.d., if there is one; the features with a percent sign."""
     if np.isnan(mean):
         return "-"
     if column != FEATURES:
         return fixed(mean) if np.isnan(sd) else f"{fixed(mean)} {style.sign} {sd:.2f}"
-    alone = np.isnan(sd) or (sd < _ROUNDING and mean in (0, 100))
-    spread = "" if alone else f" {style.sign} {_short(sd)}"
+    without_sd = np.isnan(sd) or (sd < _ROUNDING and mean in (0, 100))
+    spread = "" if without_sd else f" {style.sign} {_short(sd)}"
     return f"{_short(mean)}{spread}{style.percent}"
 
 
@@ -445,7 +455,9 @@ def _short(value: float) -> str:
 
 
 def _notes(table: pd.DataFrame, figures: str) -> list[str]:
-    notes, records = [], table.to_dict("records")
+    """Return the lines below the table: what figures and marks mean, and notes on models."""
+    notes = []
+    records = table.to_dict("records")
     if figures == "intervals" and (table["failure"] == "").any():
         notes.append(_INTERVALS_NOTE)
     if table["note"].str.startswith("chance level").any():

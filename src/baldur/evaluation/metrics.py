@@ -71,9 +71,10 @@ class Metric:
     scale: str = "logit"  # Of its intervals: where resamples are nearly normal
 
 
-def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """Return the ratio, NaN where the denominator is 0."""
-    return np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0)
+    nan = np.full(np.shape(numerator), np.nan)
+    return np.divide(numerator, denominator, out=nan, where=denominator > 0)
 
 
 def _mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -81,7 +82,10 @@ def _mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _mean_where(values: Iterable[np.ndarray], present: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the mean over the classes that occur in a resample."""
+    """Return the mean over the classes that occur in a resample.
+
+    Shapes: values, present (resamples,) of each class; returns (resamples,).
+    """
     have = np.array(list(present), dtype=float)
     total = np.where(have > 0, np.array(list(values)), 0.0).sum(axis=0)
     return _ratio(total, have.sum(axis=0))
@@ -114,9 +118,9 @@ def precision_recall_f1(p: Predicted, weights: np.ndarray, which: str) -> np.nda
         predicted, true = p.label == c, p.truth == c
         hits = weights @ (predicted & true).astype(float)
         n_called, n_true = weights @ predicted.astype(float), weights @ true.astype(float)
-        below = {"precision": n_called, "recall": n_true, "f1": (n_called + n_true) / 2}[which]
-        values.append(_ratio(hits, below))
-        present.append((n_true > 0) & (below > 0))
+        denominators = {"precision": n_called, "recall": n_true, "f1": (n_called + n_true) / 2}
+        values.append(_ratio(hits, denominators[which]))
+        present.append((n_true > 0) & (denominators[which] > 0))
     return values[0] if p.n_classes == 2 else _mean_where(values, present)
 
 
@@ -130,11 +134,13 @@ def weighted_auc(values: np.ndarray, positive: np.ndarray, weights: np.ndarray) 
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     sorted_weights = weights[:, order]
     is_positive = positive[order]
-    ups = np.add.reduceat(sorted_weights * is_positive, starts, axis=1)
-    downs = np.add.reduceat(sorted_weights * ~is_positive, starts, axis=1)
-    n_up, n_down = ups.sum(axis=1), downs.sum(axis=1)
-    won = np.einsum("bk,bk->b", ups, np.cumsum(downs, axis=1) - downs / 2)
-    return _ratio(won, n_up * n_down)
+    # Weights of cases and controls at each distinct value, (resamples, values).
+    cases = np.add.reduceat(sorted_weights * is_positive, starts, axis=1)
+    controls = np.add.reduceat(sorted_weights * ~is_positive, starts, axis=1)
+    controls_below = np.cumsum(controls, axis=1) - controls / 2
+    # Pairs of a case and a control in which the case has the higher value.
+    ordered_right = np.einsum("bk,bk->b", cases, controls_below)
+    return _ratio(ordered_right, cases.sum(axis=1) * controls.sum(axis=1))
 
 
 def auc(p: Predicted, weights: np.ndarray) -> np.ndarray:
@@ -165,9 +171,9 @@ def brier(p: Predicted, weights: np.ndarray) -> np.ndarray:
     For two classes this is the mean of (p - y)^2.
     """
     proba = np.asarray(p.proba)
-    hit = np.zeros_like(proba)
-    hit[np.arange(len(p.truth)), p.truth] = 1.0
-    return _mean(weights, 0.5 * np.sum((proba - hit) ** 2, axis=1))
+    one_hot = np.zeros_like(proba)
+    one_hot[np.arange(len(p.truth)), p.truth] = 1.0
+    return _mean(weights, 0.5 * np.sum((proba - one_hot) ** 2, axis=1))
 
 
 def calibration(p: Predicted, weights: np.ndarray) -> np.ndarray:
@@ -178,11 +184,11 @@ def calibration(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """
     proba = np.asarray(p.proba)
     if proba.shape[1] == 2:
-        predicted, hit = proba[:, 1], p.truth == 1
+        predicted, observed = proba[:, 1], p.truth == 1
     else:
-        predicted, hit = proba.max(axis=1), p.truth == proba.argmax(axis=1)
+        predicted, observed = proba.max(axis=1), p.truth == proba.argmax(axis=1)
     bins = np.minimum((predicted * N_BINS).astype(int), N_BINS - 1)
-    gaps = (predicted - hit)[:, None] * (bins[:, None] == np.unique(bins))
+    gaps = (predicted - observed)[:, None] * (bins[:, None] == np.unique(bins))  # (n, bins)
     return _ratio(np.abs(weights @ gaps).sum(axis=1), weights.sum(axis=1))
 
 
@@ -206,9 +212,9 @@ def correlation(p: Predicted, weights: np.ndarray) -> np.ndarray:
     """Pearson's correlation of truth and prediction."""
     if np.ptp(p.label) == 0:
         return np.full(len(weights), np.nan)
-    both = _covariance(weights, p.truth, p.label)
-    alone = [_covariance(weights, v, v) for v in (p.truth, p.label)]
-    return _ratio(both, np.sqrt(alone[0] * alone[1]))
+    covariance = _covariance(weights, p.truth, p.label)
+    variances = [_covariance(weights, v, v) for v in (p.truth, p.label)]
+    return _ratio(covariance, np.sqrt(variances[0] * variances[1]))
 
 
 def _covariance(weights: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -131,13 +131,11 @@ class Model:
         return [dict(sorted(s.items())) for s in ParameterGrid(dict(self.grid))]
 
     def make(self, setting: Mapping[str, Any], seed: int, *, searching: bool = False) -> Any:
-        """Return a new estimator with a setting and a seed."""
+        """Return a new estimator with a setting and a seed; `searching` adds those of `search`."""
         search = self.search if searching else {}
         parameters = {**search, **setting}
-        scale, template = (
-            parameters.get("preparation"),
-            getattr(self.estimator, "preparation", None),
-        )
+        scale = parameters.get("preparation")
+        template = getattr(self.estimator, "preparation", None)
         if isinstance(scale, str) and isinstance(template, Preparation):
             # A string says how columns are scaled; the rest of the template stays.
             parameters["preparation"] = preparation_for(template, scale)
@@ -241,9 +239,9 @@ def _check_settings(
     """Refuse settings that an estimator does not have, and grids that are empty or too large."""
     for key in keys:
         if key not in legal:
-            short = [_bare(k) for k in legal if _bare(k).partition("__")[0] not in _NOT_SETTINGS]
-            near = get_close_matches(_bare(key), short, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(short)}."
+            known = [_bare(k) for k in legal if _bare(k).partition("__")[0] not in _NOT_SETTINGS]
+            near = get_close_matches(_bare(key), known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}."
             raise InputError(f"Model {name!r} has no setting {_bare(key)!r}: {hint}")
     for key, values in grid.items():
         if not values:
@@ -287,6 +285,7 @@ def make_models(models: Any, classification: bool = True) -> list[Model]:
 
 
 def _from_pair(name: str, given: Any, classification: bool) -> Model:
+    """Build a model from one entry of a dictionary: its name, and what `nested_cv` lists."""
     if isinstance(given, Model):
         return replace(given, name=name, base=given.seed_name if given.views else "")
     if given is None or isinstance(given, (Mapping, str)):
@@ -333,7 +332,7 @@ def check_views(views: Any, known: Sequence[str], what: str) -> tuple[str, ...]:
 
 
 def on_views(model: Model, data: MultiView) -> Model:
-    """Return a model with its views checked, and parameters that name other views restricted."""
+    """Return a model with its views checked, and without parameters that concern other views."""
     if model.views is None:
         return model
     views = check_views(model.views, data.view_names, f"Model {model.name!r}")
@@ -347,8 +346,8 @@ def on_views(model: Model, data: MultiView) -> Model:
         if isinstance(params.get(key), Mapping)
     }
     if params.get(_BY_NAME):
-        gone = _feature_names(data, left_out) - _feature_names(data, views)
-        changed[_BY_NAME] = [name for name in params[_BY_NAME] if name not in gone] or None
+        not_its_own = _feature_names(data, left_out) - _feature_names(data, views)
+        changed[_BY_NAME] = [n for n in params[_BY_NAME] if n not in not_its_own] or None
     estimator = clone(model.estimator).set_params(**changed)
     return replace(model, views=views, estimator=estimator, base=model.seed_name)
 
@@ -364,7 +363,7 @@ def _feature_names(data: MultiView, views: Sequence[str]) -> set[str]:
 
 
 def prepare_views(preparation: Preparation, views: Sequence[str] | None) -> Preparation:
-    """Return a preparation whose steps name none but some views."""
+    """Return a preparation for some of the views, without steps that name other views only."""
     if views is None:
         return preparation
     steps = []

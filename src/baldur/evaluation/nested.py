@@ -171,14 +171,16 @@ def fit_all_rows(
         groups = comparison.plan.inner_groups
         estimator = chosen.make(setting, seed)
         data, y = comparison.data_of(chosen), comparison.y
-        has = rows_with_views(comparison.data, chosen.views)
-        if has is not None:
-            data, y, groups = data[has], y[has], None if groups is None else groups[has]
+        measured = rows_with_views(comparison.data, chosen.views)
+        if measured is not None:
+            data, y = data[measured], y[measured]
+            groups = None if groups is None else groups[measured]
         fitted = fit_with_groups(estimator, data, y, groups)
     return fitted, without_prefix(setting)
 
 
 def _runner(n_jobs: int, client: Any = None) -> Runner:
+    """Return what runs the jobs: processes of this machine, or a Dask cluster."""
     if client is None:
         return Runner(int(joblib.effective_n_jobs(n_jobs)))
     # Dask is imported where a client is used, and nowhere else.

@@ -72,6 +72,7 @@ def _by_outcome(method: F) -> F:
     def answer(self: NestedResult, *arguments: Any, **options: Any) -> Any:
         if not self.results:
             return method(self, *arguments, **options)
+        # The value of a property, or a method to call.
         answers = {outcome: getattr(result, name) for outcome, result in self.results.items()}
         answers = {k: v(*arguments, **options) if callable(v) else v for k, v in answers.items()}
         if not all(isinstance(table, pd.DataFrame) for table in answers.values()):
@@ -173,7 +174,8 @@ class NestedResult:
         notes = [text for f in finished for o in f.tried for text in o.facts.get("warnings", [])]
         errors = [o.facts["error"] for f in finished for o in f.tried if o.failed]
         notes += [f"a setting failed and was passed over: {error}" for error in errors]
-        self.fits[model], permuted = [], defaultdict(list)
+        self.fits[model] = []
+        permuted = defaultdict(list)  # Scores of the folds by the number of the permutation
         for f in finished:
             if f.error:
                 self.failures.setdefault(model, f.error)
@@ -186,8 +188,8 @@ class NestedResult:
             if f.task.permutation:
                 labels = f.task.labels
                 truth = labels if labels.ndim == 1 else labels[:, column]
-                value = fit.score(self.select_by, truth, self.comparison.n_classes)
-                permuted[f.task.permutation].append(value)
+                score = fit.score(self.select_by, truth, self.comparison.n_classes)
+                permuted[f.task.permutation].append(score)
             else:
                 self.fits[model].append(fit)
         self.permuted[model] = [float(np.nanmean(permuted[b])) for b in sorted(permuted)]
@@ -449,11 +451,11 @@ class NestedResult:
         DataFrame
             metric, model_a, model_b, difference, standard_error, t, df, p, p_holm.
         """
-        some = [model.name for model in self.comparison.models if model.views is not None]
+        with_some_views = [m.name for m in self.comparison.models if m.views is not None]
         parts = []
         for metric in metrics or [self.select_by]:
             by_model = {model: self.fold_values(model, metric) for model in self.finished()}
-            parts.append(compare_pairs(by_model, self._test_train_ratio, metric, some))
+            parts.append(compare_pairs(by_model, self._test_train_ratio, metric, with_some_views))
         return pd.concat(parts, ignore_index=True)
 
     def permutation_test(self) -> pd.DataFrame:
@@ -529,12 +531,12 @@ class NestedResult:
             "outcome", "model", "site", "metric", "estimate", "low", "high", "people", "units",
             "note",
         ]  # fmt: skip
-        intervals, none = pd.DataFrame(rows, columns=columns), pd.DataFrame()
-        differences = none
+        intervals = pd.DataFrame(rows, columns=columns)
+        differences = empty = pd.DataFrame()
         if self.finished():
             with one_thread():
                 differences = metric_differences(self.resampled, metrics=metrics)
-        return Evaluation(intervals, differences, none, none, none, none, none)
+        return Evaluation(intervals, differences, empty, empty, empty, empty, empty)
 
     @_by_outcome
     def added_value(self, baseline: Sequence[str] | None = None, **options: Any) -> AddedValue:
@@ -678,8 +680,8 @@ class NestedResult:
         """
         finished = self.finished()
         # A model with some of the views has the figures of these only.
-        whole = [n for n in finished if self.comparison.model(n).views is None]
-        fits = finished[(whole or list(finished))[0]] if finished else []
+        with_all_views = [n for n in finished if self.comparison.model(n).views is None]
+        fits = finished[(with_all_views or list(finished))[0]] if finished else []
         rows = [
             {"repeat": f.repeat + 1, "fold": f.fold + 1, **row}
             for f in fits

@@ -34,7 +34,7 @@ MOST = 60
 
 
 def participants_frame(data: MultiView, label: Array, classes: Sequence[Any]) -> pd.DataFrame:
-    """Describe the participants by outcome.
+    """Describe the participants by outcome: who has each view, and the features of narrow views.
 
     Shapes: label (n_samples,).
     """
@@ -61,14 +61,17 @@ def participants_frame(data: MultiView, label: Array, classes: Sequence[Any]) ->
             levels = ["" if pd.isna(level) else str(level) for level in info["level"]]
         for j, feature in enumerate(view.feature_names[: MOST - described].astype(str)):
             for group, members in groups.items():
-                place = {"view": name, "feature": feature, "level": levels[j], "class": group}
-                rows.append({**place, **_characteristics(cells[:, j], members)})
+                names = {"view": name, "feature": feature, "level": levels[j], "class": group}
+                rows.append({**names, **_characteristics(cells[:, j], members)})
         described += view.shape[1]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _characteristics(values: Array, members: Array) -> dict[str, Any]:
-    """Return count and share of a yes/no feature, or mean and s.d. of another, in one group."""
+    """Return count and share of a yes/no feature, or mean and s.d. of another, in one group.
+
+    Shapes: values, members (n_samples,).
+    """
     known = np.isfinite(values)
     values_of_group = values[known & members]
     size = len(values_of_group)
@@ -112,6 +115,10 @@ def people_needed(comparison: Comparison, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _criteria(comparison: Comparison, record: dict[Any, Any], parameters: int) -> pd.DataFrame:
+    """Return the people that a regression needs, by criterion; refuse if there is no such number.
+
+    `record` is the model's row in the table of the comparison.
+    """
     people = len(comparison.y)
     if parameters >= people:
         raise InputError(

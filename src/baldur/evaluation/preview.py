@@ -82,6 +82,7 @@ def preview(comparison: Comparison, *, trial: bool = False, parts: int = 0) -> P
 
 
 def _try_models(comparison: Comparison, fold: Fold, inner: Split, plan: Preview) -> None:
+    """Enter the time of one fit of every model into the preview, or why its trial failed."""
     for model in comparison.models:
         # Where a grid is searched, nearly all fits are those of the search.
         settings = model.settings()
@@ -108,7 +109,7 @@ def _estimate(comparison: Comparison, estimator: Any, inner: Split, rows: int) -
     # Ours takes the longest, and its time is the one that a quarter of the rows predicts well.
     fewer = _fewer_rows(comparison, train, (4, 2) if _is_ours(estimator) else (2,))
     outputs = comparison.n_classes if comparison.n_classes > 2 else 1
-    cost = partial(_relative_cost, estimator, outputs=outputs)
+    cost = partial(_relative_cost, estimator, outputs=outputs)  # Of a number of rows
     if cost(len(fewer)) < cost(len(train)):
         train = fewer
     first, second = _TRIAL_COLUMNS
@@ -146,13 +147,14 @@ def _time(
     comparison: Comparison, estimator: Any, data: MultiView, train: np.ndarray, test: np.ndarray
 ) -> float:
     """Return the time of one fit; a short one is timed twice, since first calls take longer."""
-    groups, seconds = comparison.plan.inner_groups, np.inf
+    groups = comparison.plan.inner_groups
+    seconds = np.inf
     for _ in range(2):
         started = time.perf_counter()
         with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore")
-            inside = None if groups is None else groups[train]
-            fitted = fit_with_groups(clone(estimator), data[train], comparison.y[train], inside)
+            of_train = None if groups is None else groups[train]
+            fitted = fit_with_groups(clone(estimator), data[train], comparison.y[train], of_train)
             predict_rows(fitted, data[test], comparison.n_classes)
         seconds = min(seconds, time.perf_counter() - started)
         if seconds >= _SHORT_TRIAL:
@@ -178,19 +180,22 @@ def _at_width(widths: list[int], seconds: list[float], width: int) -> float:
 
 
 def _fewer_rows(comparison: Comparison, train: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
-    """Return every fourth or second training row of each class, or all of them if they are few."""
+    """Return every n-th training row of each class, or all of them if too few would be left.
+
+    Each of the `steps` is such an n; the first that leaves enough rows is taken.
+    """
     y = comparison.y if comparison.y.ndim == 1 else label_strata(comparison.y, _LEAST_ROWS)
     order = np.argsort(y[train], kind="stable")
     for step in steps:
         kept = np.sort(train[order[::step]])
         if comparison.outcomes:
             count = comparison.y[kept].sum(axis=0)
-            least = np.minimum(count, len(kept) - count).min()
+            smallest = np.minimum(count, len(kept) - count).min()
         elif comparison.n_classes:
-            least = np.bincount(y[kept], minlength=comparison.n_classes).min()
+            smallest = np.bincount(y[kept], minlength=comparison.n_classes).min()
         else:
-            least = len(kept)
-        if least >= _LEAST_ROWS:
+            smallest = len(kept)
+        if smallest >= _LEAST_ROWS:
             return kept
     return train
 

@@ -56,6 +56,7 @@ class ResultFile:
 
 
 def _columns(text: str = "", number: str = "", count: str = "", **other: str) -> dict[str, str]:
+    """Return the type of each column, from names separated by spaces and types of others."""
     types = dict.fromkeys(text.split(), TEXT)
     types |= dict.fromkeys(number.split(), NUMBER)
     return types | dict.fromkeys(count.split(), COUNT) | other

@@ -79,8 +79,8 @@ class Results:
                 "study. Run the study again, or restore the files."
             )
         # Names of folders follow from those of the outcomes; none is taken from the file.
-        for name, below in outcome_folders(record.get("outcomes", [])).items():
-            results.outcomes[name] = cls.read(place / OUTCOMES / below)
+        for name, subfolder in outcome_folders(record.get("outcomes", [])).items():
+            results.outcomes[name] = cls.read(place / OUTCOMES / subfolder)
         return results
 
     @cached_property
@@ -104,6 +104,7 @@ class Results:
         return mean.drop(columns="outcome").reset_index(drop=True)
 
     def _make(self, name: str) -> pd.DataFrame:
+        """Compute a table from the run, or read it; no rows where there is none."""
         if self.run is None:
             if self.folder is None or self._facts:  # with the record all tables were read
                 return pd.DataFrame()
@@ -191,8 +192,8 @@ class Results:
     @property
     def with_all_views(self) -> list[str]:
         """Those of the finished models that get all views."""
-        some = self.record.get("view_sets", {})
-        return [m for m in self.finished if m not in some]
+        with_some_views = self.record.get("view_sets", {})
+        return [m for m in self.finished if m not in with_some_views]
 
     @property
     def ranked(self) -> pd.Series:

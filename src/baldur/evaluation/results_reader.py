@@ -141,7 +141,7 @@ def _check_form(file: Path) -> None:
         # A line end between quotes belongs to a name.
         if line.endswith(b"\n") and quotes % 2 == 0:
             break
-    else:
+    else:  # The heading does not end within these bytes
         commas = _MOST_COLUMNS if start else 0
     if commas >= _MOST_COLUMNS:
         raise InputError(f"{file} has a heading of more than {_MOST_COLUMNS:,} columns. {AGAIN}")
@@ -209,16 +209,16 @@ def _check_classes(tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> l
     ]
 
 
-def _differences(folder: Path, record: dict[str, Any], known: list[str]) -> list[str]:
-    """Return sentences about files that are not those the study wrote."""
+def _differences(folder: Path, record: dict[str, Any], problems: list[str]) -> list[str]:
+    """Return sentences about files that are not those the study wrote, besides known problems."""
     files = record.get("files")
     if files is None:
         return ["run.json does not list the files of the study, so changes to them go unseen."]
     sentences = []
-    for name, what in changed_files(folder, record).items():
-        if any(str(folder / name) in text for text in known):
+    for name, change in changed_files(folder, record).items():
+        if any(str(folder / name) in text for text in problems):
             continue  # said already, and in more detail
-        if what == "missing":
+        if change == "missing":
             sentences.append(f"{name} is missing. The page leaves out what it would show.")
         else:
             sentences.append(f"{name} was changed after the study had written it.")
@@ -228,7 +228,7 @@ def _differences(folder: Path, record: dict[str, Any], known: list[str]) -> list
 
 
 def changed_files(folder: str | Path, record: Mapping[str, Any]) -> dict[str, str]:
-    """Return which recorded files are missing, or differ from what the study wrote."""
+    """Return recorded files that are "missing", or "changed" since the study wrote them."""
     changes = {}
     for name, wanted in record.get("files", {}).items():
         stem, _, ending = name.rpartition(".")
