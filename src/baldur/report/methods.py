@@ -32,6 +32,7 @@ _SCALES = {
 def methods_of_run(run: Results, main: str | None, about: str = "run") -> str:
     """Return a methods paragraph about a comparison or a "validation", from its record."""
     record, table = run.record, run.table("table")
+    # Models that cannot fit several outcomes together.
     apart = [
         short(row["model"])
         for row in table.to_dict("records")
@@ -56,6 +57,7 @@ def methods_of_run(run: Results, main: str | None, about: str = "run") -> str:
 
 
 def _sentences(**facts: Any) -> str:
+    """Return the methods paragraph that the template makes of facts."""
     lines = template("methods.txt.j2").render(facts).splitlines()
     return " ".join(line for line in lines if line)
 
@@ -66,8 +68,8 @@ def tripod_items(
     """Return every item of TRIPOD+AI, answered where the study or else the model knows it."""
     facts: dict[str, Any] = {"record": {}} | ({} if model is None else _facts_of_model(model))
     if run is not None:
-        known = _facts_of_run(run, main)
-        facts |= known | {"outcome": known["outcome"] or facts.get("outcome", "")}
+        of_run = _facts_of_run(run, main)
+        facts |= of_run | {"outcome": of_run["outcome"] or facts.get("outcome", "")}
     names = ("number", "section", "name", "answer")
     lines = template("tripod.txt.j2").render(facts).splitlines()
     return [
@@ -76,6 +78,7 @@ def tripod_items(
 
 
 def _facts_of_model(model: FittedModel) -> dict[str, Any]:
+    """Return what the methods paragraph and the checklist say about a fitted model."""
     prepared = getattr(model.inner, "preparation_", None)
     people = model.details.get("samples") or getattr(prepared, "n_samples_", None)
     return {
@@ -119,13 +122,15 @@ def _facts_of_run(run: Results, main: str | None) -> dict[str, Any]:
 
 def _missing_views(record: dict[str, Any]) -> str:
     """Return a sentence on samples with a missing view: included, left out, both or neither."""
-    people, left = int(record.get("people", 0)), int(record.get("left_out", 0))
+    people, n_out = int(record.get("people", 0)), int(record.get("left_out", 0))
     included = any(view["people"] < people for view in record.get("views", []))
-    if not left:
+    if not n_out:
         what = "Samples with a missing view were included"
         return f"{what}." if included else "No sample had a missing view."
-    out = f"{counted(left, 'sample')} with a missing view {'was' if left == 1 else 'were'} left out"
-    return f"{out}; the others with a missing view were included." if included else f"{out}."
+    verb = "was" if n_out == 1 else "were"
+    left_out = f"{counted(n_out, 'sample')} with a missing view {verb} left out"
+    others = "; the others with a missing view were included" if included else ""
+    return f"{left_out}{others}."
 
 
 def _people_needed(run: Results, main: str | None) -> str:
@@ -139,31 +144,34 @@ def _people_needed(run: Results, main: str | None) -> str:
 
 
 def _thresholds(run: Results) -> str:
-    cuts = run.table("thresholds")
-    if "rule" not in cuts or not len(cuts):
+    """Return in words the thresholds that were stated, and what others were chosen for."""
+    table = run.table("thresholds")
+    if "rule" not in table or not len(table):
         return ""
-    fixed = cuts["rule"].isin(["stated", "prevalence"])
-    named = [number(t, 2) for t in sorted(set(cuts.loc[fixed, "threshold"]))]
-    return listed([*named, *(f"chosen for {r}" for r in dict.fromkeys(cuts.loc[~fixed, "rule"]))])
+    fixed = table["rule"].isin(["stated", "prevalence"])
+    values = [number(t, 2) for t in sorted(set(table.loc[fixed, "threshold"]))]
+    chosen = [f"chosen for {rule}" for rule in dict.fromkeys(table.loc[~fixed, "rule"])]
+    return listed([*values, *chosen])
 
 
 def lead_of_run(run: Results, outcomes: str = "") -> str:
     """Return the first line of a page: people, views and features, models."""
     record = run.record
-    views, some = record.get("views", []), record.get("view_sets", {})
+    views = record.get("views", [])
+    view_sets = record.get("view_sets", {})  # rows of models that get some of the views
     features = counted(sum(view["features"] for view in views), "feature")
     parts = [
         counted(record.get("people", 0), "person", "people"),
         f"{counted(len(views), 'data view')} with {features}",
         *([outcomes] if outcomes else []),
-        counted(len(record.get("models", [])) - len(some), "model"),
+        counted(len(record.get("models", [])) - len(view_sets), "model"),
     ]
-    sets = f" and {counted(len(some), 'view set')}" if some else ""
+    sets = f" and {counted(len(view_sets), 'view set')}" if view_sets else ""
     return f"{', '.join(parts)}{sets} compared by cross-validation."
 
 
 def settings_of_run(run: Results) -> list[tuple[str, str]]:
-    """Return the settings of a comparison, each with its name."""
+    """Return settings with their names: of the comparison, and those chosen in its folds."""
     record = run.record
     settings = [
         (name, plain(record[key]))
@@ -179,11 +187,13 @@ def settings_of_run(run: Results) -> list[tuple[str, str]]:
         settings.append(("Settings chosen by", METRICS[metric].heading))
     chosen = run.table("settings")
     if "setting" in chosen:
-        for (model, setting), part in chosen.groupby(["model", "setting"], sort=False):
-            values = part["value"].map(plain).value_counts()
-            texts = distinct(values.index)
-            counts = [f"{v} ({n} of {len(part)} folds)" for v, n in zip(texts, values, strict=True)]
-            settings.append((short(f"{model}: {setting}", 120), ", ".join(counts)))
+        for (model, setting), folds in chosen.groupby(["model", "setting"], sort=False):
+            n_folds = folds["value"].map(plain).value_counts()  # by value
+            values = [
+                f"{value} ({n} of {len(folds)} folds)"
+                for value, n in zip(distinct(n_folds.index), n_folds, strict=True)
+            ]
+            settings.append((short(f"{model}: {setting}", 120), ", ".join(values)))
     return settings
 
 

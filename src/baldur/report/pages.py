@@ -69,20 +69,20 @@ def make_page(
 
 def main_model(run: Results) -> str | None:
     """Return the model that the page is about: BALDUR, or else the best by the chosen metric."""
-    there = run.with_all_views or run.finished
-    first = [m for m in there if m.startswith("BALDUR")]
-    return next(iter([*first, *run.ranked.index, *there]), None)
+    models = run.with_all_views or run.finished
+    baldur_models = [m for m in models if m.startswith("BALDUR")]
+    return next(iter([*baldur_models, *run.ranked.index, *models]), None)
 
 
 def answer_of_run(
     run: Results, main: str | None, checks: list[Check], model: FittedModel | None = None
 ) -> list[Sentence]:
-    """Return the answer of a comparison."""
+    """Return the sentences of the section "Answer" about a comparison; `model` is its fit."""
     if main is None:
         text = "No model finished, so there is no answer. The reasons are listed below."
         return [Sentence(PREDICT, text, UNKNOWN)]
     predicted = prediction_sentence(prediction_of(run, main), doubts_of(checks))
-    doubtful = any(c.code == "B01" for c in checks)
+    doubtful = any(c.code == "B01" for c in checks)  # no evidence of signal
     few = few_features.few_of(run, main)
     others, gains = other_models(run, main), gains_of_trees(run)
     sentences = [
@@ -98,7 +98,7 @@ def answer_of_run(
 
 
 def answer_of_model(model: FittedModel) -> list[Sentence]:
-    """Return the answer of one fitted model."""
+    """Return the sentences of the section "Answer" about one fitted model."""
     inner = model.inner
     if inner is None:
         text = f"{short(model.name)} does not report which features it uses, or how much."
@@ -118,7 +118,9 @@ def answer_of_model(model: FittedModel) -> list[Sentence]:
 
 
 def _run_page(run: Results, model: FittedModel | None, people: str, title: str | None) -> Page:
+    """Return the page of a comparison of one outcome, with what a fitted model adds to it."""
     main = main_model(run)
+    # Another model than the main one adds only its figures and its calculator.
     fitted = model if model is not None and model.is_called(main) else None
     judged = judge_run(run, main)
     checks, (checks_made, checks_not_made) = checks_of(judged), codes_of(judged)
@@ -158,24 +160,28 @@ def _run_page(run: Results, model: FittedModel | None, people: str, title: str |
 def _other_data(run: Results, model: FittedModel) -> list[str]:
     """Return the check that applies where the model was fitted on other columns than the study."""
     widths = {v["name"]: v["features"] for v in run.record.get("views", [])}
-    seen = [
+    differing = [
         f"{short(v)} ({n:,} features in the model, {widths.get(v, 0):,} in the study)"
         for v, n in model.n_features.items()
         if widths and widths.get(v) != n
     ]
     rows = run.table("selection")
-    named = rows[rows["feature"] != "*"] if "feature" in rows else rows
-    for view, part in named.groupby("view", sort=False) if len(named) else ():
+    features_of_folds = rows[rows["feature"] != "*"] if "feature" in rows else rows
+    by_view = features_of_folds.groupby("view", sort=False) if len(features_of_folds) else ()
+    for view, part in by_view:
         unknown = model.lacks(str(view), dict.fromkeys(part["feature"].astype(str)))
         if unknown:
-            seen.append(f"{short(view)} (the model does not have {listed(distinct(unknown), 3)})")
-    return [f"Views that differ: {listed(seen)}."] if seen else []
+            lacks = f"the model does not have {listed(distinct(unknown), 3)}"
+            differing.append(f"{short(view)} ({lacks})")
+    return [f"Views that differ: {listed(differing)}."] if differing else []
 
 
 def _model_page(model: FittedModel, people: str, title: str | None) -> Page:
+    """Return the page of a fitted model without a comparison."""
     judged = judge_model(model)
     checks_made, checks_not_made = codes_of(judged)
     if model.X is not None:
+        # Nothing says whether the model was trained on them.
         text = f"{counted(len(model.X), 'person', 'people')} were passed with the model."
         judged["B12"] = [text]
     total = sum(model.n_features.values())
@@ -230,13 +236,13 @@ def outcomes_page(
     outcomes: list[OutcomeSection] = []
     for number, (name, results) in enumerate(run.outcomes.items(), 1):
         model_of_outcome = main if main in results.finished else main_model(results)
-        of_outcome = checks_of(judge_run(results, model_of_outcome))
+        checks_of_outcome = checks_of(judge_run(results, model_of_outcome))
         section = OutcomeSection(
             f"outcome-{number}",
             short(name, 80),
             model_of_outcome or "",
-            answer_of_run(results, model_of_outcome, of_outcome),
-            [c for c in of_outcome if c not in checks],  # the others are on the page already
+            answer_of_run(results, model_of_outcome, checks_of_outcome),
+            [c for c in checks_of_outcome if c not in checks],  # the others are on the page already
             _link(run, results) if linked else "",
         )
         outcomes.append(section)
@@ -296,19 +302,21 @@ def _plans_of_outcome(run: Results, section: OutcomeSection) -> list[Plan]:
 
 
 def _answer(run: Results, main: str | None, outcomes: list[OutcomeSection]) -> list[Sentence]:
+    """Return the answer on several outcomes: of their mean, of each, and of other models."""
     n = len(run.outcomes)
     question = "Can the outcomes be predicted, on average?"
     if main is None:
         text = "No model finished for every outcome, so there is no mean. The reasons are below."
         sentences = [Sentence(question, text, UNKNOWN)]
     else:
-        seen = prediction_of(run, main)
-        mean = replace(seen, metric=f"mean {seen.metric} over {n} outcomes", of=short(main))
+        # The intervals of this run are those of the mean over outcomes.
+        mean = prediction_of(run, main)
+        mean = replace(mean, metric=f"mean {mean.metric} over {n} outcomes", of=short(main))
         sentences = [prediction_sentence(mean, question=question)]
     shown = [o.name for o in outcomes if o.answer[0].outcome == SHOWN]
-    other = [o.name for o in outcomes if o.answer[0].outcome != SHOWN]
+    not_shown = [o.name for o in outcomes if o.answer[0].outcome != SHOWN]
     text = f"Shown for {len(shown)} of {n}" + (f": {listed(shown, 12)}." if shown else ".")
-    text += f" Not shown for {listed(other, 12)}." if other and shown else ""
+    text += f" Not shown for {listed(not_shown, 12)}." if not_shown and shown else ""
     text += " Each is judged by its own interval, not adjusted for the number of outcomes."
     sentences.append(Sentence("Which of them?", text))
     others = pd.DataFrame() if main is None else other_models(run, main)

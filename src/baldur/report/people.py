@@ -63,19 +63,19 @@ def people_of_run(run: Results, main: str | None, people: str) -> dict[str, Any]
     if people == "none" or main is None or "sample" not in table:
         return _fields(people, [], 0, "There are no predictions to show.")
     means = _means(table[table["model"].isin(run.finished)], run.classes)
-    value, label = means["value"].to_dict(), means["label"].to_dict()
+    value, label = means["value"].to_dict(), means["label"].to_dict()  # by (model, sample)
     order = [
         sample
         for model, sample in means.sort_values("value", ascending=False, kind="stable").index
         if model == main
     ]
-    known = table.drop_duplicates("sample").set_index("sample")
-    truths = known["label"].to_dict()
-    sites = known["site"].to_dict() if "site" in known else {}
+    of_sample = table.drop_duplicates("sample").set_index("sample")
+    truths = of_sample["label"].to_dict()
+    sites = of_sample["site"].to_dict() if "site" in of_sample else {}
     missing = _missing_views(run.people)
     listed = [
         Person(
-            name=short(sample, 200) if people == "named" else f"Person {place}",
+            name=short(sample, 200) if people == "named" else f"Person {i}",
             truth=_shown(truths[sample], bool(run.classes)),
             predicted=_shown(label[(main, sample)], bool(run.classes)),
             value=value[(main, sample)],
@@ -88,7 +88,7 @@ def people_of_run(run: Results, main: str | None, people: str) -> dict[str, Any]
                 if (m, sample) in value
             ],
         )
-        for place, sample in enumerate(order[:MOST], start=1)
+        for i, sample in enumerate(order[:MOST], start=1)
     ]
     return _fields(people, listed, max(len(order) - MOST, 0), "There are no predictions to show.")
 
@@ -104,9 +104,10 @@ def _missing_views(people: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def _means(table: pd.DataFrame, classes: list[str]) -> pd.DataFrame:
-    """Return value and label of every model and person, as means over repeats.
+    """Return what every model predicts for every person, one row per (model, sample).
 
-    Shapes: returns one row per (model, sample).
+    Columns: value (the mean over repeats of the predicted number, of the probability of the
+    positive class, or of the largest probability of several) and label (the predicted class).
     """
     grouped = table.groupby(["model", "sample"], sort=False)
     if not classes:
@@ -115,6 +116,7 @@ def _means(table: pd.DataFrame, classes: list[str]) -> pd.DataFrame:
     columns = [f"p_{c}" for c in classes]
     p = grouped[columns].mean()
     best = np.array(classes)[np.nan_to_num(p.to_numpy(dtype=float), nan=-1.0).argmax(axis=1)]
+    # A model without probabilities has only its labels.
     label = np.where(p.notna().all(axis=1), best, grouped["predicted"].first())
     value = p[columns[-1]] if len(classes) == 2 else p.max(axis=1)
     return pd.DataFrame({"value": value.astype(float), "label": label}, index=p.index)
@@ -125,33 +127,33 @@ def people_of_model(model: FittedModel, people: str) -> dict[str, Any]:
     if people == "none" or model.X is None:
         return _fields(people, [], 0, "No people were passed with the model.")
     estimator, X = model.estimator, model.X
-    guess = np.asarray(estimator.predict(X))
-    if guess.ndim > 1:
+    predicted = np.asarray(estimator.predict(X))
+    if predicted.ndim > 1:
         absent = "People are not listed for a model with several outcomes."
-        return _fields(people, [], len(guess), absent)
+        return _fields(people, [], len(predicted), absent)
     classes = list(getattr(estimator, "classes_", []))
     if classes and hasattr(estimator, "predict_proba"):
         p = np.asarray(estimator.predict_proba(X), dtype=float)
         value = p[:, -1] if len(classes) == 2 else p.max(axis=1)
     else:
-        value = guess.astype(float) if not classes else np.full(len(guess), np.nan)
-    ids = [str(s) for s in getattr(X, "sample_ids", getattr(X, "index", range(len(guess))))]
+        value = predicted.astype(float) if not classes else np.full(len(predicted), np.nan)
+    ids = [str(s) for s in getattr(X, "sample_ids", getattr(X, "index", range(len(predicted))))]
     order = np.argsort(-value, kind="stable")[:MOST]
     truth = None if model.y is None else np.asarray(model.y)
     terms = _terms(model, X, order)
     listed = [
         Person(
-            name=short(ids[i], 200) if people == "named" else f"Person {place}",
-            truth="" if truth is None else _shown(truth[i], bool(classes)),
-            predicted=_shown(guess[i], bool(classes)),
-            value=float(value[i]),
-            right=str(truth[i]) == str(guess[i]) if truth is not None and classes else None,
-            missing=_missing(X, int(i)),
-            terms=terms.get(int(i), []),
+            name=short(ids[row], 200) if people == "named" else f"Person {i}",
+            truth="" if truth is None else _shown(truth[row], bool(classes)),
+            predicted=_shown(predicted[row], bool(classes)),
+            value=float(value[row]),
+            right=str(truth[row]) == str(predicted[row]) if truth is not None and classes else None,
+            missing=_missing(X, int(row)),
+            terms=terms.get(int(row), []),
         )
-        for place, i in enumerate(order, start=1)
+        for i, row in enumerate(order, start=1)
     ]
-    return _fields(people, listed, len(guess) - len(order), "")
+    return _fields(people, listed, len(predicted) - len(order), "")
 
 
 def _shown(value: Any, is_class: bool) -> str:
@@ -165,25 +167,29 @@ def _missing(X: Any, row: int) -> list[str]:
 
 
 def _terms(model: FittedModel, X: Any, rows: np.ndarray) -> dict[int, list[tuple[str, str, float]]]:
-    """Return the largest contributions of each row, the first output's."""
+    """Return the largest contributions to the last output (the positive class) of each row of X.
+
+    A term is (view, feature, contribution). Nothing where the model does not explain.
+    """
     if model.inner is None or not hasattr(model.estimator, "explain"):
         return {}
     from baldur.estimators.summary import AVERAGE, UNCERTAINTY
 
-    part = X[rows] if not hasattr(X, "iloc") else X.iloc[rows]
-    explained = pd.DataFrame(model.estimator.explain(part, most=TERMS))
+    X_rows = X[rows] if not hasattr(X, "iloc") else X.iloc[rows]
+    explained = pd.DataFrame(model.estimator.explain(X_rows, most=TERMS))
     if not len(explained):
         return {}
     explained = explained[explained["output"] == explained["output"].iloc[-1]]
     # Rows come back sample by sample, in the order given.
-    names = list(dict.fromkeys(explained["sample"]))
-    if len(names) != len(rows):
+    samples = list(dict.fromkeys(explained["sample"]))
+    if len(samples) != len(rows):
         return {}
     terms: dict[int, list[tuple[str, str, float]]] = {int(row): [] for row in rows}
-    at = dict(zip(names, terms, strict=True))
-    for row in explained.to_dict("records"):
-        special = row["feature"] in (AVERAGE, UNCERTAINTY)
-        if special or len(terms[at[row["sample"]]]) < TERMS + 2:
-            term = (str(row["view"]), str(row["feature"]), float(row["contribution"]))
-            terms[at[row["sample"]]].append(term)
+    row_of = dict(zip(samples, terms, strict=True))
+    for explanation in explained.to_dict("records"):
+        feature, of_sample = explanation["feature"], terms[row_of[explanation["sample"]]]
+        # The average and the uncertainty are always there, beside `TERMS` features.
+        if feature in (AVERAGE, UNCERTAINTY) or len(of_sample) < TERMS + 2:
+            term = (str(explanation["view"]), str(feature), float(explanation["contribution"]))
+            of_sample.append(term)
     return terms

@@ -71,9 +71,10 @@ class Plan:
 
 
 def _planner(source: str, first: Any) -> Callable[..., Plan]:
-    """Return a function that plans a figure: its Display, section, id, caption and arguments.
+    """Return a function that plans a figure of some class of `plots`, without drawing it yet.
 
-    It is drawn by a class method of the Display (`source`) from `first` and the arguments.
+    The class method `source` makes its Display, from `first` (results or an estimator) and `more`
+    arguments; `options` are fields of `Plan`.
     """
 
     def plan(
@@ -98,17 +99,19 @@ def plans_of(run: Results | None, main: str | None, model: FittedModel | None) -
 
 
 def _plans_of_run(run: Results, main: str) -> list[Plan]:
-    plan, name, few = _planner("from_result", run), short(main), _shown_models(run, main)
-    some = _left_out(run, few)
-    seen = "Calibration: predicted and observed"
-    seen = seen if run.classes else "Predicted and observed outcomes"
+    """Return the figures of a comparison; curves are those of the main model and a few others."""
+    plan, name = _planner("from_result", run), short(main)
+    drawn = _shown_models(run, main)
+    which = _left_out(run, drawn)
+    calibration = "Calibration: predicted and observed"
+    calibration = calibration if run.classes else "Predicted and observed outcomes"
     every_view = run.people.filter(regex=f"^{HAS}").to_numpy(dtype=float).all()
     return [
         plan(plots.MissingViewsDisplay, "studied", "missing-views", "Samples with missing views",
              when=len(run.people) > 0 and not every_view),
         plan(plots.ComparisonDisplay, "models", "comparison", "Models with their intervals",
              wide=True),
-        *_curves(run, few, "models", f"ROC curves{some}", some),
+        *_curves(run, drawn, "models", f"ROC curves{which}", which),
         plan(plots.ForestDisplay, "features", "forest-folds", f"Weights of {name} over the folds",
              main),
         plan(plots.FewFeaturesDisplay, "features", "few-features",
@@ -122,31 +125,32 @@ def _plans_of_run(run: Results, main: str) -> list[Plan]:
         plan(plots.ViewShareDisplay, "views", "view-share-folds",
              f"Share of each view in {name}, fold by fold", main,
              when=len(run.record.get("views", [])) > 1),
-        plan(plots.CalibrationDisplay, "usefulness", "calibration", seen + some, few),
+        plan(plots.CalibrationDisplay, "usefulness", "calibration", calibration + which, drawn),
         plan(plots.AddedValueDisplay, "added", "added",
              "Sets of views: how well they predict, and what each view adds", wide=True,
              when=len(run.table("added_value")) > 0),
-        _decision(run, few, some),
+        _decision(run, drawn, which),
         plan(plots.LearningCurveDisplay, "usefulness", "learning",
-             "Learning curve: performance by number of people", few,
+             "Learning curve: performance by number of people", drawn,
              when=len(run.table("learning_curve")) > 0),
     ]  # fmt: skip
 
 
 def _curves(
-    run: Results, models: list[str], section: str, title: str, some: str = ""
+    run: Results, models: list[str], section: str, title: str, which: str = ""
 ) -> list[Plan]:
-    plan, known = _planner("from_result", run), bool(run.classes)
+    """Return the two curves of a classification; `which` says in the caption of which models."""
+    plan, has_classes = _planner("from_result", run), bool(run.classes)
     return [
-        plan(plots.RocDisplay, section, "roc", title, models, when=known),
+        plan(plots.RocDisplay, section, "roc", title, models, when=has_classes),
         plan(plots.PrecisionRecallDisplay, section, "precision-recall",
-             f"Precision and recall{some}", models, when=known),
+             f"Precision and recall{which}", models, when=has_classes),
     ]  # fmt: skip
 
 
-def _decision(run: Results, models: list[str], some: str = "") -> Plan:
+def _decision(run: Results, models: list[str], which: str = "") -> Plan:
     plan, caption = _planner("from_result", run), "Decision curve: net benefit of using the "
-    return plan(plots.DecisionDisplay, "usefulness", "decision", f"{caption}predictions{some}",
+    return plan(plots.DecisionDisplay, "usefulness", "decision", f"{caption}predictions{which}",
                 models, when=len(run.table("decision")) > 0)  # fmt: skip
 
 
@@ -168,13 +172,13 @@ def _shown_models(run: Results, main: str) -> list[str]:
     """
     if len(run.classes) > 2:
         return [main]
-    ranked, there = run.ranked, run.with_all_views
-    best = ranked.index[np.isfinite(ranked)] if len(ranked) else there
-    return [main, *[m for m in best if m in there and m != main][: CURVES - 1]]
+    ranked, models = run.ranked, run.with_all_views
+    best = ranked.index[np.isfinite(ranked)] if len(ranked) else models
+    return [main, *[m for m in best if m in models and m != main][: CURVES - 1]]
 
 
 def _left_out(run: Results, drawn: list[str]) -> str:
-    """Return which part of the models curves are drawn of; nothing where it is all of them."""
+    """Return the end of a caption, such as ``, 3 of 9 models``; nothing where all are drawn."""
     n = len(run.finished)
     if len(drawn) == n:
         return ""
@@ -183,6 +187,7 @@ def _left_out(run: Results, drawn: list[str]) -> str:
 
 
 def _plans_of_model(model: FittedModel) -> list[Plan]:
+    """Return the figures of a fitted model, and of the people passed with it."""
     inner, X, y = model.inner, model.X, model.y
     plan = _planner("from_estimator", inner)
     # A wrapper transforms its input first; without one, people are as they were given.
@@ -229,21 +234,22 @@ def latent_plans(model: FittedModel, section: str) -> list[Plan]:
 
 
 def draw(plans: Sequence[Plan]) -> tuple[list[Picture], list[str]]:
-    """Draw the figures; one that cannot be drawn is listed, and does not stop the page."""
-    pictures, left = [], []
+    """Return the figures, and a text for each that could not be drawn, which stops no page."""
+    pictures, not_drawn = [], []
     for plan in (plan for plan in plans if plan.when):
         try:
             pictures.append(_picture(plan, plan.make()))
         except (InputError, MissingExtraError) as error:
             if not plan.optional:
-                left.append(f"{plan.caption}: {short(error, 300)}")
+                not_drawn.append(f"{plan.caption}: {short(error, 300)}")
         except Exception as error:
             # Tables of a stranger's folder may contradict each other in ways no check foresees.
-            left.append(f"{plan.caption}: {type(error).__name__}, {short(error, 300)}")
-    return pictures, left
+            not_drawn.append(f"{plan.caption}: {type(error).__name__}, {short(error, 300)}")
+    return pictures, not_drawn
 
 
 def _picture(plan: Plan, display: plots.Display) -> Picture:
+    """Return a figure drawn as SVG, or as PNG where that would be too large, with its numbers."""
     svg = display.plot(theme="both").svg(prefix=f"{plan.id}-")
     image = ""
     if len(svg) > LARGEST_SVG:
