@@ -73,7 +73,7 @@ def correlation_noise(X: Array, H: Array, real: Array) -> Array:
     a = sum_{i != j} Var r_ij / sum_{i != j} r_ij^2, both from sample space: with rows q of
     standardised cells weighted p, sum_ij r_ij^2 is the squared norm of their Gram matrix.
 
-    Shapes: X (F, n, L), H (F, n), real (F, L).
+    Shapes: X (F, n, L), H (F, n) row weights, real (F, L) 0 for columns that are left out.
     """
     out = np.zeros(len(X))
     for f in range(len(X)):
@@ -107,9 +107,9 @@ class _Columns:
     H: Array  # H, eta: (F, C, n); row weights, linear predictor of the ensemble
     eta: Array
     w: Array  # (F, C, L); weights of the ensemble
-    agree: Array  # (F, C, L); u
-    left: Array  # (F, C, L); variance
-    centre: Array  # (F, C, L); mean
+    agree: Array  # (F, C, L); u, covariance of each column with the ensemble's linear predictor
+    left: Array  # (F, C, L); variance of each column, times the sum of row weights
+    centre: Array  # (F, C, L); mean of each column
     noise: Array  # (F,); share of the correlations that is noise
     count: Array  # (F,); training rows
     groups: IntArray  # groups, always, owner: (F, L)
@@ -120,7 +120,7 @@ class _Columns:
     def chosen(self, columns: IntArray, used: Array) -> _Columns:
         """Return some columns (F, K) of each fold; `used` (F, K) is 0 for padding."""
 
-        def take(values: Any) -> Any:
+        def take(values: Any) -> Any:  # (F, L) or (F, C, L)
             at = columns if values.ndim == 2 else columns[:, None]
             return np.take_along_axis(values, at, axis=-1)
 
@@ -157,10 +157,12 @@ def search(
 
     An incomplete Cholesky factorisation of Sigma whose pivot is the feature that explains most of
     what is left of u, or most per unit of cost. With one column of a group the others follow at
-    once, unless they say what is in already.
+    once, unless they say what is in already. `size` is the length of a path, but for its last
+    group, and `most` the largest number of features of each view.
 
-    Shapes: X (F, n, L), H (F, C, n), eta, w (F, C, n), allowed (F, L), count (F,), groups (F, L),
-    always (F, L), owner (F, L), most (M,).
+    Shapes: X (F, n, L), H row weights, eta the ensemble's linear predictor (F, C, n), w its weights
+    (F, C, L), allowed (F, L) 0 for columns that cannot enter, count (F,) training rows, groups,
+    always, owner (F, L), most (M,).
     """
     F, n, L = X.shape
     C = H.shape[1]
@@ -200,21 +202,21 @@ def _most_promising(columns: _Columns, allowed: Array, *, by_view: bool) -> tupl
         return np.tile(np.arange(L), (F, 1)), allowed
     # A column without variance in a fold explains nothing there, whatever rounding says.
     gain = np.divide(columns.agree**2, left, out=np.zeros_like(left), where=left > 0).sum(axis=1)
-    size = (w**2 * left).sum(axis=1)
+    strength = (w**2 * left).sum(axis=1)  # of the weights in the ensemble
     n_views = int(owner.max()) + 1 if by_view else 0
     mask = np.zeros((F, L), dtype=bool)
-    for score in (gain * allowed, size * allowed):
+    for score in (gain * allowed, strength * allowed):
         best = np.argpartition(-score, SEARCHED, axis=1)[:, :SEARCHED]
         np.put_along_axis(mask, best, True, axis=1)
         for m in range(n_views):
             of_view = np.where(owner == m, score, -1.0)
             best = np.argpartition(-of_view, SEARCHED // n_views, axis=1)[:, : SEARCHED // n_views]
-            here = np.zeros((F, L), dtype=bool)
-            np.put_along_axis(here, best, True, axis=1)
-            mask |= here & np.asarray(owner == m)
+            best_mask = np.zeros((F, L), dtype=bool)
+            np.put_along_axis(best_mask, best, True, axis=1)
+            mask |= best_mask & np.asarray(owner == m)
     mask |= columns.always
     mask &= allowed > 0
-    for f in range(F):
+    for f in range(F):  # whole groups
         mask[f] |= np.isin(groups[f], groups[f][mask[f]]) & (allowed[f] > 0)
     return marked_columns(mask, least=1)
 
@@ -222,16 +224,21 @@ def _most_promising(columns: _Columns, allowed: Array, *, by_view: bool) -> tupl
 def _pivots(
     columns: _Columns, size: int, most: IntArray, order_by: CostOrder | None
 ) -> list[tuple[list[int], IntArray, Array]]:
-    """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L)."""
+    """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L).
+
+    One column enters each fold at a time. R is the Cholesky factor of Sigma with the columns as
+    pivots; `left` is what of a column's variance, and `agree` what of u, is left after those that
+    are in. `most` (M,) is the largest number of features of each view.
+    """
     X, H, a = columns.X, columns.H, columns.noise
     groups, always, owner = columns.groups, columns.always, columns.owner
     F, _, L = X.shape
     C = H.shape[1]
     agree, left = columns.agree.copy(), columns.left.copy()
-    members = np.stack([np.bincount(numbers)[numbers] for numbers in groups])
+    group_size = np.stack([np.bincount(numbers)[numbers] for numbers in groups])  # (F, L)
     longest = np.clip(np.minimum(L, columns.count.astype(int) - 2), 0, None)
     wanted = np.minimum(size, longest)
-    length = int(np.minimum(wanted + members.max(axis=1) - 1, longest).max())
+    length = int(np.minimum(wanted + group_size.max(axis=1) - 1, longest).max())
     diagonal = left.copy()
     tiny = np.finfo(float).tiny
     rows = np.zeros((F, C, length, L))
@@ -242,7 +249,7 @@ def _pivots(
     going = np.ones(F, dtype=bool)
     share = (1.0 - a)[:, None, None]
     each, outputs = np.arange(F), np.arange(C)[None, :]
-    room = np.tile(np.append(most, 0), (F, 1))  # the last entry is for padding
+    room = np.tile(np.append(most, 0), (F, 1))  # (F, M + 1), for more features; last: padding
     for k in range(length + 1):
         usable &= np.asarray((left > COLLINEAR * diagonal).all(axis=1))
         waiting &= usable
@@ -251,24 +258,25 @@ def _pivots(
             for f in np.flatnonzero(going & ~has).tolist():
                 ends[f].append(k)
         going &= has | (wanted > k)
-        free = np.where(has[:, None], waiting, usable & (members <= (longest - k)[:, None]))
+        free = np.where(has[:, None], waiting, usable & (group_size <= (longest - k)[:, None]))
         free &= (np.take_along_axis(room, owner, axis=1) > 0) | waiting | always
-        open_agree = np.where(free[:, None], agree, 0.0)  # left of the others may be 0
-        gain = np.where(free, (open_agree**2 / np.maximum(left, tiny)).sum(axis=1), -1.0)
-        # They come first, even if they add nothing.
+        free_agree = np.where(free[:, None], agree, 0.0)  # left of the others may be 0
+        gain = np.where(free, (free_agree**2 / np.maximum(left, tiny)).sum(axis=1), -1.0)
+        # Those of every submodel come first, even if they add nothing.
         early: Mask = np.asarray(free & always & ~has[:, None])
         begins = early.any(axis=1, keepdims=True)
         gain = np.where(begins, np.where(early, gain + tiny, -1.0), gain)
         score = gain
         if order_by is not None:
             choose = ~has[:, None] & ~begins
-            score = np.where(choose, order_by.score(gain, open_agree), gain)
+            score = np.where(choose, order_by.score(gain, free_agree), gain)
         best = score.argmax(axis=1)
         going &= has | (gain[each, best] > 0.0)
         if not going.any():
             break
         counts = going & ~has & ~always[each, best]
         room[each[counts], owner[each, best][counts]] -= 1
+        # The rest of its group follows, and the column becomes the next pivot.
         waiting |= (groups == groups[each, best][:, None]) & going[:, None]
         waiting[each, best] = False
         x = H * np.take_along_axis(X, best[:, None, None], axis=2)[:, None, :, 0]  # (F, C, n)
@@ -364,7 +372,11 @@ def _first_places(values: IntArray) -> Mask:
 
 
 class CostOrder:
-    """The order by gain per cost, in a search over several folds."""
+    """The order by gain per cost, in a search over several folds.
+
+    The `parts` are the weights of each view's features that cost nothing themselves, (F, C, M, L),
+    for the gain of a view as a whole; `left` is the variance of each part that is not explained.
+    """
 
     def __init__(self, columns: _Columns, views: Array) -> None:
         """Take the columns that are searched, which have prices, and the costs of views (M,)."""
@@ -381,9 +393,10 @@ class CostOrder:
         self.first += noise * np.einsum("fcmk,fck->fcm", self.parts**2, left)
         self.left = self.first.copy()
         middle = (H * eta).sum(axis=-1) / H.sum(axis=-1)
+        # What the ensemble explains, (F,).
         self.total = (1.0 - a) * np.einsum("fcn,fcn->f", H, (eta - middle[..., None]) ** 2)
         self.total += a * np.einsum("fck,fck->f", w**2, left)
-        # The last entry is for padding, which costs nothing and never enters.
+        # What is due for each view, (F, M + 1). The last is for padding, which never enters.
         self.due = np.tile(np.append(views, 0.0), (len(self.owner), 1))
 
     def score(self, gain: Array, agree: Array) -> Array:
@@ -393,6 +406,7 @@ class CostOrder:
         """
         due = np.take_along_axis(self.due, self.owner, axis=1)
         price = due + self.price
+        # The gain of a view's part as one column, and for each column that would open its view.
         together = np.einsum("fcml,fcl->fcm", self.parts, agree) ** 2
         known = self.left > 1e-9 * self.first  # what is in already explains the rest of the part
         together = np.divide(together, self.left, out=np.zeros_like(together), where=known)
@@ -404,20 +418,23 @@ class CostOrder:
             np.maximum(gain, shared), price, out=np.full(gain.shape, -1.0), where=price > 0
         )
         useful = gain > 0
-        ready = useful & (price == 0) & (gain >= WORTH * self.total[:, None])
-        paid = useful & (price > 0)
-        best = np.where(paid, per_cost, -1.0).max(axis=1, keepdims=True)
+        ready = useful & (price == 0) & (gain >= WORTH * self.total[:, None])  # paid already
+        costly = useful & (price > 0)
+        best = np.where(costly, per_cost, -1.0).max(axis=1, keepdims=True)
         # Features that open one view tie: of these, the one that gains most by itself.
-        leading = paid & (per_cost >= best * (1.0 - 1e-12))
+        leading = costly & (per_cost >= best * (1.0 - 1e-12))
         pick = np.where(
             ready.any(axis=1, keepdims=True),
             ready,
-            np.where(paid.any(axis=1, keepdims=True), leading, useful),
+            np.where(costly.any(axis=1, keepdims=True), leading, useful),
         )
         return np.where(pick, gain, -1.0)
 
     def enter(self, folds: IntArray, columns: IntArray, row: Array) -> None:
-        """Note that columns (P,) entered in some folds (P,); row (F, C, L) of the triangle."""
+        """Note that columns (P,) entered in some folds (P,): their views are paid for.
+
+        `row` (F, C, L) is the new row of the Cholesky factor.
+        """
         self.due[folds, self.owner[folds, columns]] = 0.0
         along = np.einsum("pcml,pcl->pcm", self.parts[folds], row[folds])
         self.left[folds] = np.maximum(self.left[folds] - along**2, 0.0)

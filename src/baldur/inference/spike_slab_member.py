@@ -114,11 +114,12 @@ def slab_moments(
     m = np.abs(mean)
     wide = V + spread
     # By symmetry, with |m| the lobe on the same side comes first.
-    near, far = -0.5 * (m - mu) ** 2 / wide, -0.5 * (m + mu) ** 2 / wide
+    near = -0.5 * (m - mu) ** 2 / wide
+    far = -0.5 * (m + mu) ** 2 / wide
     ratio = np.exp(far - near)
     log_ratio = near + np.log1p(ratio) - np.log(2.0)
     log_ratio += 0.5 * (m**2 / V + np.log(V / wide))
-    same = 1.0 / (1.0 + ratio)
+    same = 1.0 / (1.0 + ratio)  # probability of the lobe on the same side
     shrunk, shift = m * spread / wide, mu * V / wide
     mean_in = np.copysign(shrunk + (2.0 * same - 1.0) * shift, mean)
     second = same * (shrunk + shift) ** 2 + (1.0 - same) * (shrunk - shift) ** 2
@@ -178,17 +179,20 @@ def fit_spike_slab(
     start: Member | None = None,
     max_iter: int = 200,
 ) -> Member:
-    """Iterate q(w), inclusion probabilities, shares of included features and slab variances.
+    """Fit the spike-and-slab member: inclusion probabilities, slab variances and q(w), in turn.
 
-    Shapes: n_features (M,).
+    `wide` takes the second of the two prior variances above. `start` is a fit to go on from: of
+    the other member, or of the same one with variances that outputs shared.
+
+    Shapes: n_features (M,), the width of each view, of which the columns are the candidates.
     """
     began = time.perf_counter()
     F, C = len(design.owner), likelihood.n_precisions
     learned = _begin(design, n_features, C, start)
-    # The fit with shared variances, if this one goes on from it.
-    joint = start if start is not None and start.spike_slab.slab.shape[1] < C else None
-    if joint is not None:
-        learned.s = np.repeat(joint.points[0].q.s, C, axis=1)
+    # The fit with variances that outputs shared, if this one goes on from it.
+    shared_fit = start if start is not None and start.spike_slab.slab.shape[1] < C else None
+    if shared_fit is not None:
+        learned.s = np.repeat(shared_fit.points[0].q.s, C, axis=1)
     s = learned.s
     state = _State(
         design,
@@ -199,31 +203,33 @@ def fit_spike_slab(
         np.full_like(s, FIRST_LENGTH),
         np.zeros_like(s),
     )
-    if joint is not None:
-        _separate(state, joint.points[0].q, n_features, wide)
+    if shared_fit is not None:
+        _separate(state, shared_fit.points[0].q, n_features, wide)
     whole = WeightPosterior.start(design, likelihood, s)
     if start is not None:
-        near = start.points[0].q
-        whole.sites = near.sites if joint is None else near.separate_sites()
+        before = start.points[0].q
+        whole.sites = before.sites if shared_fit is None else before.separate_sites()
     final = deepcopy(learned)
-    q, folds = whole, np.arange(F)
+    q, folds = whole, np.arange(F)  # those that have not converged
     converged = np.zeros(F, dtype=bool)
     history: list[dict[str, Any]] = []
     least = MIN_ITER if start is None else MIN_WARM_ITER
-    if joint is not None:
+    if shared_fit is not None:
         least = MIN_OWN_ITER
-    shares = joint is not None or likelihood.n_precisions < likelihood.n_outputs
-    tolerance = SHARED_TOLERANCE if shares else TOLERANCE
+    sharing = shared_fit is not None or likelihood.n_precisions < likelihood.n_outputs
+    tolerance = SHARED_TOLERANCE if sharing else TOLERANCE
     uses_all = design.uses_features and design.owner.shape[1] <= MANY_COLUMNS
-    for iteration in range(max_iter if joint is None else min(OWN_ITER, max_iter)):
-        look = iteration % LOOK_EVERY == 0 or iteration == 2 or uses_all
-        if look:
-            chosen, used, shared = _active(state, q.sites.h, uses_all)
+    for iteration in range(max_iter if shared_fit is None else min(OWN_ITER, max_iter)):
+        # Every few iterations all columns are updated, and the active ones chosen anew.
+        all_columns = iteration % LOOK_EVERY == 0 or iteration == 2 or uses_all
+        if all_columns:
+            chosen, used, inactive_s = _active(state, q.sites.h, uses_all)
             part = state.design if uses_all else state.design.columns(chosen, used)
-        q = _posterior_of_active(q, state, part, chosen, used, shared)
-        if look:
+        q = _posterior_of_active(q, state, part, chosen, used, inactive_s)
+        if all_columns:
             projected, S = state.design.statistics(q.solution, q.sites.h)
-            prior = state.design.spread(shared)
+            # Prior variances of all columns: those of q(w) where active, else the shared one.
+            prior = state.design.spread(inactive_s)
             at = np.broadcast_to(chosen[:, None, :], q.s.shape)
             active = np.where(used[:, None] > 0, q.s, np.take_along_axis(prior, at, axis=2))
             np.put_along_axis(prior, at, active, axis=2)
@@ -232,10 +238,10 @@ def fit_spike_slab(
             projected, S = part.statistics(q.solution, q.sites.h)
             change = _update(state, projected, S, q.s, wide, chosen, used)
         q.damped_update(iteration)
-        if iteration > LEARN_AFTER or joint is not None:
+        if iteration > LEARN_AFTER or shared_fit is not None:
             _learn(state, n_features)
         history.append(_record(state, likelihood.n_outputs, change, began))
-        if not (look and iteration > least):
+        if not (all_columns and iteration > least):
             continue
         going = change >= tolerance
         if going.all():
@@ -248,7 +254,7 @@ def fit_spike_slab(
         if not len(keep):
             break
         q, state, part = take_folds(q, keep), take_folds(state, keep), take_folds(part, keep)
-        chosen, used, shared = chosen[keep], used[keep], shared[keep]
+        chosen, used, inactive_s = chosen[keep], used[keep], inactive_s[keep]
     if len(folds):
         whole.put_sites(folds, q)
         put_folds(final, folds, state.learned)
@@ -258,9 +264,9 @@ def fit_spike_slab(
         squares = design.X1[:, :, 1:] ** 2
         final.s = final.s * _determined(final.s * np.matmul(whole.sites.h, squares))[:, None]
     whole.s, whole.kernel = final.s, None
-    if joint is not None:
+    if shared_fit is not None:
         whole.refresh(optimise_means=True)
-        converged = joint.converged
+        converged = shared_fit.converged
     else:
         whole.optimise_sites(SITES_ITER, SITES_TOLERANCE)
     point = ScalePoint(0, np.arange(F), whole, selects=True)
@@ -287,20 +293,22 @@ def _posterior_of_active(
     part: ColumnDesign,
     chosen: IntArray,
     used: Array,
-    shared: Array,
+    inactive_s: Array,
 ) -> WeightPosterior:
-    """Return q(w) with the active columns, which are `part`; the others share their variance.
+    """Return q(w) with a prior variance of its own for each active column; others share theirs.
 
-    Shapes: chosen, used (F, K), shared (F, C, M).
+    `part` is the design of the active columns. Shapes: chosen, used (F, K), the active columns and
+    1 where they are real; inactive_s (F, C, M), the prior variance of the others of each view.
     """
     s = np.take_along_axis(state.learned.s, chosen[:, None, :], axis=2) * used[:, None]
-    common = part.spread(shared)
+    common = part.spread(inactive_s)
     s = np.maximum(s, common)
     q = q.with_variances(s, part)
-    if shared.any() or not part.uses_features:
-        F, C, M = shared.shape
+    if inactive_s.any() or not part.uses_features:
+        # The kernel of all columns at the common variance, and what active columns have beyond it.
+        F, C, M = inactive_s.shape
         n = state.grams.shape[-1]
-        K = np.matmul(shared, state.grams.reshape(F, M, n * n)).reshape(F, C, n, n)
+        K = np.matmul(inactive_s, state.grams.reshape(F, M, n * n)).reshape(F, C, n, n)
         K += weighted_gram(part.X1[:, :, 1:], s - common)
         K += part.intercept_var
         q.kernel = K
@@ -310,7 +318,7 @@ def _posterior_of_active(
 
 
 def _separate(state: _State, q: WeightPosterior, n_features: Array, wide: bool) -> None:
-    """Give every output its own variances, from a posterior that shared them.
+    """Give every output its own variances in `state`, from a posterior in which they were shared.
 
     What the other weights say of a weight does not depend on its own variance, so inclusion
     probabilities, slabs and variances are updated several times from the same posterior.
@@ -357,7 +365,7 @@ def _active(state: _State, h: Array, uses_all: bool) -> tuple[IntArray, Array, A
 
 
 def _determined(parts: Array) -> Mask:
-    """Return which columns (F, L) are needed besides those that are negligible together.
+    """Return which columns (F, L) cannot be left out: all but those negligible together.
 
     `parts` (F, C, L) are s_d x_d^T R x_d: about the part of each weight that the data determine.
     """
@@ -390,18 +398,18 @@ def _update(
     )
     owner = np.take_along_axis(state.design.owner, chosen, axis=1)
     pi = state.learned.pi
-    odds = values_of_owner(np.log(pi / (1.0 - pi)), owner)
+    log_odds = values_of_owner(np.log(pi / (1.0 - pi)), owner)
     slab = values_of_owner(state.learned.slab, owner, padding=1.0)
     mean, V = cavity(prior, projected, S)
     log_ratio, mean_in, second = slab_moments(mean, V, slab)
-    rho = inclusion_probability(log_ratio, odds)
+    rho = inclusion_probability(log_ratio, log_odds)
     target = mean_matched_variance(rho, mean_in, mean, V, slab)
     if wide:
         target = wider_variance(target, rho, slab)
     with np.errstate(divide="ignore", invalid="ignore"):
-        now = np.log(np.maximum(target, 1e-14) / s)
-    now = np.where(s > 0, now, 0.0)
-    length = np.clip(length * np.where(now * step >= 0, LONGER, SHORTER), *LENGTHS)
+        full_step = np.log(np.maximum(target, 1e-14) / s)
+    full_step = np.where(s > 0, full_step, 0.0)
+    length = np.clip(length * np.where(full_step * step >= 0, LONGER, SHORTER), *LENGTHS)
     if s.shape[1] < second.shape[1]:  # outputs share prior variances
         second = second.mean(axis=1, keepdims=True)
     keep = (used > 0) & (owner < M)
@@ -409,9 +417,9 @@ def _update(
     np.put_along_axis(state.learned.rho, chosen, np.where(keep, rho, before), axis=1)
     for whole, new in (
         (state.second, second),
-        (state.learned.s, s * np.exp(length * now)),
+        (state.learned.s, s * np.exp(length * full_step)),
         (state.length, length),
-        (state.step, now),
+        (state.step, full_step),
     ):
         kept = np.where(keep[:, None, :], new, np.take_along_axis(whole, at, axis=2))
         np.put_along_axis(whole, at, kept, axis=2)
@@ -421,17 +429,18 @@ def _update(
 def _learn(state: _State, n_features: Array) -> None:
     """Move inclusion shares and slab variances half way to their expectations."""
     learned, design = state.learned, state.design
-    count = np.einsum("fl,flm->fm", learned.rho, design.membership)
+    count = np.einsum("fl,flm->fm", learned.rho, design.membership)  # expected included features
     share = (count + PRIOR_IN) / (n_features + PRIOR_IN + PRIOR_OUT)
     total = design.by_view(learned.rho[:, None] * state.second)
     # The prior of the s.d. of the linear predictor, whose variance has slab * count of each view.
-    reach = learned.slab * count[:, None] / PREDICTOR_SD**2
-    variance = (total + SLAB_COUNT) / (count[:, None] + SLAB_COUNT + reach)
+    by_prior = learned.slab * count[:, None] / PREDICTOR_SD**2
+    variance = (total + SLAB_COUNT) / (count[:, None] + SLAB_COUNT + by_prior)
     learned.pi = np.clip(0.5 * (learned.pi + share), 1e-9, 0.95)
     learned.slab = 0.5 * (learned.slab + variance)
 
 
 def _record(state: _State, C: int, change: Array, began: float) -> dict[str, Any]:
+    """Return the entry of the history for one iteration, with numbers of the first fold."""
     rho = state.learned.rho[0]
     counted = np.einsum("l,lm->m", rho > 0.5, state.design.membership[0])
     return {
