@@ -64,7 +64,8 @@ def moments_by_view(
 ) -> tuple[list[Array], list[Array]]:
     """Return pooled means and second moments of the weights of each view, each (K, D_m).
 
-    Shapes: weights (J, K), mean and var (J, K, L), of the columns `index`.
+    Features that are not among the columns `index` have weight 0.
+    Shapes: weights (J, K), mean and var (J, K, L) of those columns.
     """
     edges = np.cumsum([len(columns) for columns in index])[:-1]
     moments: list[list[Array]] = []
@@ -93,7 +94,7 @@ class WeightGaussian:
         need(self.mean.shape[2] == 1 + features, f"expected {1 + features} weights", "mean")
 
     def moments(self, views: Views) -> tuple[Array, Array]:
-        """Return X <w> and x^T Cov x, each (J, K, n)."""
+        """Return means X <w> and variances x^T Cov x of the linear predictors, each (J, K, n)."""
         X1 = with_ones(gather(views, self.index))
         var = np.einsum("jknl,nl->jkn", np.matmul(X1, self.cov), X1)
         return np.matmul(self.mean, X1.T), np.maximum(var, 1e-12)
@@ -146,11 +147,15 @@ class KernelGaussian:
         need(fits, f"expected {features} columns", "cells")
 
     def moments(self, views: Views) -> tuple[Array, Array]:
-        """Return mean and variance from the kernel with the training rows, each (J, K, n)."""
+        """Return means and variances of the linear predictors, each (J, K, n).
+
+        They come from K, the kernel of the rows with the training rows, and `diagonal`, that of
+        each row with itself.
+        """
         if self.cells is not None:
             assert self.index is not None
             new = gather(views, self.index)
-            K = np.matmul(new * self.s[:, :, None, :], self.cells.T)
+            K = np.matmul(new * self.s[:, :, None, :], self.cells.T)  # (J, K, n, N)
             diagonal = np.matmul(self.s, (new**2).T)
         else:
             assert self.train is not None
@@ -158,6 +163,7 @@ class KernelGaussian:
             cross = np.stack([old.cross_gram(now) for old, now in pairs])  # (M, n, N)
             K = np.einsum("jkm,mnr->jknr", self.s, cross, optimize=True)
             diagonal = np.matmul(self.s, np.stack([squared_lengths(view) for view in views]))
+        # Only alpha and half are used; moments of the training rows are not known.
         q = SamplePosterior(self.alpha, self.half, self.alpha, self.alpha, self.alpha)
         mean, var = predict_rows(q, K + self.intercept_var, diagonal + self.intercept_var)
         return mean, np.maximum(var, 1e-12)
@@ -166,7 +172,10 @@ class KernelGaussian:
         return len(self.alpha)
 
     def coefficients(self, weights: Array, widths: Sequence[int]) -> Coefficients:
-        """Return the same from means s x^T alpha and variances s - s^2 x^T C^-1 x, in one pass."""
+        """Return pooled means and second moments of the weights, and mean intercepts.
+
+        Means are s x^T alpha and variances s - s^2 x^T C^-1 x; whole views are read in one pass.
+        """
         intercept = (weights * self.intercept_var * self.alpha.sum(axis=-1)).sum(axis=0)
         if self.cells is not None:
             assert self.index is not None
@@ -195,14 +204,14 @@ class KernelGaussian:
         return means, seconds, intercept
 
     def entering(self, widths: Sequence[int]) -> Index:
-        """Return the columns, or all features of views with a variance."""
+        """Return the features of each view that may have a weight: all, where it has a variance."""
         if self.index is not None:
             return self.index
         live = np.atleast_1d(self.s.any(axis=(0, 1)))
         return [np.arange(D if use else 0) for D, use in zip(widths, live, strict=True)]
 
     def joint(self, widths: Sequence[int]) -> tuple[Array, Array]:
-        """Return mean and covariance of the weights, from the training rows."""
+        """Return mean (J, K, 1 + L) and covariance of the weights, the intercept first."""
         used = self.entering(widths)
         cells, s = self.cells, self.s
         if cells is None:
@@ -211,6 +220,7 @@ class KernelGaussian:
             s = np.repeat(self.s, [len(columns) for columns in used], axis=2)
         X1 = with_ones(cells)
         prior = np.concatenate([np.full((*s.shape[:2], 1), self.intercept_var), s], axis=2)
+        # diag(prior) - diag(prior) X1^T C^-1 X1 diag(prior)
         part = np.matmul(self.half, X1 * prior[:, :, None, :])
         cov = -np.matmul(part.swapaxes(-1, -2), part)
         np.einsum("jkll->jkl", cov)[...] += prior
@@ -367,11 +377,14 @@ class Predictor:
 
     def coefficients(self) -> tuple[list[Array], list[Array], Array]:
         """Return means and s.d. of the weights of each view (C, D_m), and intercepts (C,)."""
-        parts, at = [], 0
+        by_block = []
+        start = 0  # of the Gaussians of a block among the weights
         for block in self.blocks:
-            parts.append(block.coefficients(self.weights[at : at + len(block)], self.widths))
-            at += len(block)
-        means, seconds, intercepts = zip(*parts, strict=True)
+            weights = self.weights[start : start + len(block)]
+            by_block.append(block.coefficients(weights, self.widths))
+            start += len(block)
+        means, seconds, intercepts = zip(*by_block, strict=True)
+        # Sums over blocks, for each view.
         mean, second = (
             [sum(views) for views in zip(*each, strict=True)] for each in (means, seconds)
         )
@@ -413,7 +426,7 @@ class Predictor:
         means, covs = [], []
         for block in self.blocks:
             used = block.entering(self.widths)
-            at = np.concatenate(
+            at = np.concatenate(  # the intercept and the places of the block's features
                 [[0], *(1 + starts[m] + np.searchsorted(index[m], c) for m, c in enumerate(used))]
             ).astype(np.intp)
             J = len(block)
@@ -433,7 +446,10 @@ class Predictor:
 def pool(
     gaussians: WeightGaussian, weights: Array, calibration: Calibration | None
 ) -> WeightGaussian:
-    """Return several Gaussians pooled into one and calibrated."""
+    """Return several Gaussians over the same weights pooled into one, and calibrated.
+
+    Shapes: weights (J, K), how much each of the Gaussians counts.
+    """
     K = weights.shape[1]
     base = np.zeros(gaussians.mean.shape[1:])
     slope, slope_var = np.ones(K), np.zeros(K)
@@ -455,17 +471,17 @@ def mean_squares(parts: Array, absent: Array | None) -> Array:
     """
     if absent is None:
         return np.asarray((parts**2).mean(axis=-1))
-    has = 1.0 - absent.T
-    total = np.einsum("mcn,mn->mc", parts**2, has)
-    return np.asarray(total / np.maximum(has.sum(axis=1), 1.0)[:, None])
+    present = 1.0 - absent.T
+    total = np.einsum("mcn,mn->mc", parts**2, present)
+    return np.asarray(total / np.maximum(present.sum(axis=1), 1.0)[:, None])
 
 
 def principal_directions(eta: Array, counted: Array) -> tuple[Array, Array]:
     """Return means and principal directions of linear predictors, (F, C) and (F, C, C).
 
-    Directions are rows, by falling variance.
+    Directions are rows, by falling variance. The first of them define latent factors.
 
-    Shapes: eta (F, C, n), counted (F, n).
+    Shapes: eta (F, C, n) of C outputs and n rows, counted (F, n), 0 for rows that pad.
     """
     total = np.maximum(counted.sum(axis=1), 1.0)[:, None]
     centre = np.einsum("fcn,fn->fc", eta, counted) / total
@@ -505,9 +521,10 @@ def factor_moments(
 
 
 def share_factors(predictor: Predictor, views: Views, n_factors: int) -> Predictor:
-    """Return the predictor with K factors behind its outputs.
+    """Return the predictor with `n_factors` latent factors behind its outputs.
 
-    Where there is no variation to share, or as many factors as outputs, it is returned as it is.
+    These are the first principal directions of its linear predictors on the training rows. Where
+    there is no variation to share, or as many factors as outputs, it is returned as it is.
     """
     if n_factors >= predictor.weights.shape[1]:
         return predictor

@@ -76,7 +76,7 @@ class SubmodelPath:
         return columns, data.owner[columns], data.groups[columns], data.always[columns]
 
     def features_per_view(self, fold: int) -> IntArray:
-        """Return how many features of each view count, (M,)."""
+        """Return how many features of each view are on the path, but for those always in, (M,)."""
         _, owner, features, always = self.columns(fold)
         first = np.unique(features[~always], return_index=True)[1]
         return np.bincount(owner[~always][first], minlength=self.batch.data.n_views)
@@ -92,7 +92,7 @@ class SubmodelPath:
         return None if paid is None else np.asarray(np.cumsum(sum(paid)))
 
     def weights(self, fold: int, size: int) -> tuple[Array, Array]:
-        """Return mean (C, k + 1) and covariance of the weights on the first features."""
+        """Return mean (C, k + 1) and covariance of the weights on the first k = `size` features."""
         k = size + 1
         R = self.R_inverse[fold, :, :k, :k]
         mean = np.matmul(R, self.mean[fold, :, :k, None])[..., 0]
@@ -100,10 +100,10 @@ class SubmodelPath:
         return mean, cov
 
     def signal(self, fold: int, size: int) -> tuple[Array, Array]:
-        """Return the mean square of each view's part with the first features, (M, C).
+        """Return the mean square of each view's part of eta with the first features, (M, C).
 
-        And its variance for a row in which the view is missing, with the uncertainty of the
-        weights.
+        And the variance of that part for a row without the view: the same mean square, with the
+        uncertainty of the weights.
         """
         data = self.batch.data
         chosen = self.columns(fold)[0][:size]
@@ -114,17 +114,17 @@ class SubmodelPath:
         return view_signals(X, data.owner[chosen], w[:, 1:], cov[:, 1:, 1:], absent)
 
     def moments(self, at: IntArray) -> tuple[Array, Array]:
-        """Return held-out moments with the first features of every fold, (S, F, C, p).
+        """Return held-out mean and variance of eta for S sizes of the path, each (S, F, C, p).
 
-        `at` (S, F) are their numbers. The variance with k features is that with k - 1 plus
-        a_k (2 sum_{i<k} Z_ki a_i + Z_kk a_k). Noise is included.
+        `at` (S, F) are the numbers of features. With a = x R^-1 and Z = Cov z the variance with k
+        features is that with k - 1 plus a_k (2 sum_{i<k} Z_ki a_i + Z_kk a_k). Noise is included.
         """
         batch = self.batch
         cells = batch.candidate_cells(batch.held, batch.held_counted)
         rows = with_ones(np.take_along_axis(cells, self.order[:, None, :], axis=2))
         A = np.matmul(rows[:, None], self.R_inverse)  # (F, C, p, K + 1)
         means = np.cumsum(A * self.mean[:, :, None, :], axis=-1)
-        low = 2.0 * np.tril(self.cov, -1)
+        low = 2.0 * np.tril(self.cov, -1)  # 2 Z_ki below the diagonal, Z_kk on it
         np.einsum("...ii->...i", low)[...] += np.einsum("...ii->...i", self.cov)
         spread = np.cumsum(A * np.matmul(A, low.swapaxes(2, 3)), axis=-1)
         folds = np.arange(len(batch))
@@ -162,7 +162,7 @@ class SubmodelPath:
         )
 
     def first_of_views(self, most: IntArray) -> SubmodelPath:
-        """Return the path with the first features of each view, (M,), and those always in."""
+        """Return the path with the first `most` (M,) features of each view, and those always in."""
         places = [self._first_places(f, most) for f in range(len(self.ends))]
         F, C = self.noise.shape
         K = max(map(len, places))
@@ -174,8 +174,8 @@ class SubmodelPath:
             order[f, :k] = self.order[f, at]
             for c in range(C):
                 old = self.R_inverse[f, c, : size + 1, : size + 1]
-                R = linalg.solve_triangular(old[1:, 1:], np.eye(size))
-                centre = -old[0, 1:] @ R
+                R = linalg.solve_triangular(old[1:, 1:], np.eye(size))  # of all features
+                centre = -old[0, 1:] @ R  # their means, over the norm of the intercept
                 # R_S: the triangle of the columns S of R.
                 triangle = np.linalg.qr(R[:, at], mode="r")
                 inverse = linalg.solve_triangular(triangle, np.eye(k))
@@ -191,8 +191,9 @@ class SubmodelPath:
         return SubmodelPath(self.batch, order, ends, R_inverse, mean, cov, self.noise)
 
     def _first_places(self, fold: int, most: IntArray) -> IntArray:
-        room = most.copy()
-        taken: set[int] = set()
+        """Return the places on a fold's path of the first `most` (M,) features of each view."""
+        room = most.copy()  # for further features of each view
+        taken: set[int] = set()  # features of which a column is in
         places = []
         _, *columns = self.columns(fold)
         for place, (view, feature, always) in enumerate(zip(*columns, strict=True)):
@@ -222,12 +223,13 @@ def make_path(
     X, owner = candidates.X1[:, :, 1:], candidates.owner
     F, C = ensemble.base_logit.shape
     allowed = values_of_owner(views.astype(float), owner)
+    # The order of features has weights of its own, so that folds do not change it.
     first, final = ensemble.first_weights(), ensemble.point_weights(stacking.shares)
-    gaussians = []
+    gaussians = []  # number, folds, q(w), variances of all candidates, own candidates
     mean, var = ensemble.mean, ensemble.var
     if not views.all():
         mean, var = mean.copy(), var.copy()
-    w = np.zeros((F, C, X.shape[2]))
+    w = np.zeros((F, C, X.shape[2]))  # pooled weights
     noise = np.zeros((F, C))
     for j, folds, q in ensemble.posteriors(first + final, *designs):
         q = restricted(q, views[folds])
@@ -245,7 +247,7 @@ def make_path(
         gaussians.append((j, folds, q, s, columns))
     eta, spread = mixture(mean, var, first[..., None])
     likelihood = batch.likelihood()
-    H = likelihood.weight.copy()
+    H = likelihood.weight.copy()  # row weights, times the curvature of the likelihood
     if data.problem.logistic:
         p, _, _ = logistic_rates(eta, spread)
         H *= np.maximum(p * (1.0 - p), 1e-4)
@@ -268,7 +270,7 @@ def make_path(
 
 
 def _linear_forms(X1: Array, at: IntArray, forms: Array, e: Array) -> Array:
-    """Return X1^T forms + e, by which u is linear in the weights, (F, C, 1 + L, K + 1).
+    """Return the matrix X1^T forms + e of the linear map from weights to u, (F, C, 1 + L, K + 1).
 
     `at` (F, K) are the places of the path's features among the columns, -1 for those that are not
     there.
@@ -359,18 +361,19 @@ def view_signals(
 ) -> tuple[Array, Array]:
     """Return mean squares of each view's part of each output over rows that have it, (M, C).
 
-    Of its mean, and of all of it, from weights w (C, L) and their covariances (C, L, L).
+    First of its posterior mean, then with its posterior variance. Shapes: X (n, L), owner (L,), w
+    (C, L) means of the weights, cov (C, L, L), absent (n, M).
     """
     signal = np.zeros((absent.shape[1], len(w)))
-    both = np.zeros_like(signal)
+    with_variance = np.zeros_like(signal)
     for m in range(absent.shape[1]):
         here, rows = np.flatnonzero(owner == m), absent[:, m] == 0
         if here.size and rows.any():
             part = X[rows][:, here]
             signal[m] = ((part @ w[:, here].T) ** 2).mean(axis=0)
             spread = [np.einsum("nd,nd->", part @ each, part) for each in cov[:, here][:, :, here]]
-            both[m] = signal[m] + np.array(spread) / len(part)
-    return signal, both
+            with_variance[m] = signal[m] + np.array(spread) / len(part)
+    return signal, with_variance
 
 
 Entering = list[tuple[int, int | None]] | None

@@ -55,11 +55,15 @@ def cost_records(
     sizes: Sequence[int],
     base: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """Return a record for every cost along the path; each fold spends at most as much."""
+    """Return a record for every cost along the path, empty without costs.
+
+    A cost is scored by what each fold buys for at most as much. `base` is the record of the base
+    rate, which costs nothing.
+    """
     payments, along = path.payments(0), path.cost(0)
     if payments is None or along is None or not sizes:
         return []
-    cost = along[np.array(sizes) - 1]
+    cost = along[np.array(sizes) - 1]  # of each size
     last = np.append(np.diff(cost) > 0, True)  # the largest submodel at every cost
     columns, cost = [k for k, use in zip(sizes, last, strict=True) if use], cost[last]
     moments = [batch_path.moments(sizes_within(batch_path, cost)) for batch_path in folds]
@@ -85,7 +89,8 @@ def paid_measurements(
 ) -> list[Entering]:
     """Return the views and features that are paid for at each cost, in the order of the path.
 
-    Shapes: of_views, of_features (K,).
+    `columns` are the numbers of columns at the costs. Shapes: of_views, of_features (K,), what is
+    paid with each column of the path.
     """
     orders: list[Entering] = []
     for start, record in zip([0, *columns], records, strict=False):
@@ -104,15 +109,15 @@ def sizes_within(path: SubmodelPath, budgets: Array) -> IntArray:
 
     Shapes: budgets (S,).
     """
-    at = np.zeros((len(budgets), len(path.ends)), dtype=np.intp)
-    for f, whole in enumerate(path.ends):
+    sizes = np.zeros((len(budgets), len(path.ends)), dtype=np.intp)
+    for f, ends in enumerate(path.ends):  # sizes that cut no group
         cost = path.cost(f)
-        if cost is None or not len(whole):
+        if cost is None or not len(ends):
             continue
         # Costs are sums in another order: equal ones may differ by rounding.
-        within = np.searchsorted(cost[whole - 1], budgets * (1.0 + 1e-12), side="right")
-        at[:, f] = np.concatenate([[0], whole])[within]
-    return at
+        within = np.searchsorted(cost[ends - 1], budgets * (1.0 + 1e-12), side="right")
+        sizes[:, f] = np.concatenate([[0], ends])[within]
+    return sizes
 
 
 EVERY_SIZE = 20
@@ -170,6 +175,7 @@ def path_sizes(fit: FitContext, path: SubmodelPath, views: Mask) -> PathSizes:
     always = int(path.columns(0)[3].sum())
     grid = [always + size for size in ((0, *SIZES) if always else SIZES)]
     grid = [size for size in grid if size <= longest and size < width]
+    # The size that is scored for each number of columns on all rows.
     by_columns = {whole_groups(path.ends[0], size): size for size in grid}
     automatic = set(by_columns)
     ends = path.ends[0]
@@ -232,13 +238,14 @@ def submodel_predictor(
     parts = np.split(flat, np.cumsum([len(i) for i in fit.index])[:-1])
     index = [columns[part] for columns, part in zip(fit.index, parts, strict=True)]
     mean, cov = path.weights(0, size)
-    signal, lacking = path.signal(0, size)
+    signal, lacking = path.signal(0, size)  # (M, C)
     mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
+    # What is left out is noise in regression; for labels it is integrated over.
     shrink, noise, stretch = np.ones(len(mean)), path.noise[0], score.stretch
-    if not fit.problem.logistic:
-        noise = noise + score.left_out
-    else:
+    if fit.problem.logistic:
         shrink = shrinkage(score.left_out)
+    else:
+        noise = noise + score.left_out
     block = WeightGaussian(
         index,
         (shrink[:, None] * mean)[None],
@@ -259,7 +266,7 @@ def submodel_predictor(
 
 
 def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predictor:
-    """Return the stacked ensemble on all features of some views.
+    """Return the stacked ensemble on all features of some `views`, a mask (1, M).
 
     `score` says how these views compare with the ensemble.
     """
@@ -268,6 +275,8 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
     weights = fit.full.point_weights(fit.stacking.shares)[:, 0]  # (J, C)
     designs = candidates, _ = fit.full.batch.designs()
     gaussians = []
+    # Averages over the Gaussians: noise (C,), views' parts of eta (M, C, n), their variances (M, C)
+    # for rows without a view.
     noise, parts, lacking = np.zeros(C), 0.0, 0.0
     for j, _, q in fit.full.posteriors(weights[:, None], *designs, every=True):
         q = restricted(q, views)
@@ -305,9 +314,10 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
 def _blocks(
     fit: FitContext, gaussians: list[tuple[int, WeightPosterior]], X: Array
 ) -> tuple[list[WeightGaussian | KernelGaussian], list[int]]:
-    """Return the Gaussians as blocks of one kind each, and their order among the points.
+    """Return the Gaussians as blocks of one kind each, and their order in the blocks.
 
-    Shapes: X (N, L).
+    The order is of their numbers among the points. Shapes: X (N, L), training rows of the
+    candidates.
     """
     kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
     for j, q in gaussians:
@@ -320,7 +330,7 @@ def _blocks(
     order: list[int] = []
     for kind, pairs in kinds.items():
         order += [j for j, _ in pairs]
-        solutions = [q.solution for _, q in pairs]
+        solutions = [q.solution for _, q in pairs]  # of the one fold, that of all rows
         if kind == "weights":
             half = np.stack([q.half[0] for q in solutions])
             cov = np.matmul(half.swapaxes(-1, -2), half)
@@ -357,8 +367,8 @@ class StoredPath:
         self.fit, self.views = fit, views  # (M,); views whose features the path may have
         self.path = path.first(limit)
         self.folds = [batch_path.first(limit) for batch_path in folds]
-        whole = self.path.length[0] == path.length[0] < max(SIZES)
-        self.complete = bool(whole)  # whether nothing was cut off
+        everything = self.path.length[0] == path.length[0] < max(SIZES)
+        self.complete = bool(everything)  # whether nothing was cut off
 
     def available(self) -> IntArray:
         """Return how many features of each view the path has on all rows, (M,)."""
@@ -371,11 +381,10 @@ class StoredPath:
         return np.flatnonzero(~enough & (most > 0))
 
     def submodel(self, most: IntArray, row: int) -> tuple[Submodel, IntArray, dict[str, Any]]:
-        """Return the submodel with at most so many features of each view.
+        """Return the submodel with at most `most` (M,) features of each view, columns and record.
 
-        With its columns among the candidates on all rows, in the order of the path, and its record.
-
-        Shapes: most (M,).
+        Columns are numbers of candidates on all rows, in the order of the path. `row` is the row of
+        the record in the table of the path.
         """
         fit = self.fit
         folds = [path.first_of_views(most) for path in self.folds]
