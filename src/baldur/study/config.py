@@ -101,6 +101,7 @@ class OutcomeSection(Section):
 
     @model_validator(mode="after")
     def _one_or_several(self) -> OutcomeSection:
+        """Refuse both of column and columns, or neither."""
         if self.column and self.columns:
             what = "there are both column and columns"
             raise SectionError(what, "name one outcome as column, or several as columns", "columns")
@@ -228,6 +229,7 @@ class ModelEntry(Section):
     @field_validator("grid", mode="before")
     @classmethod
     def _lists(cls, grid: Any) -> Any:
+        """Refuse a grid with something else than lists of values."""
         if not isinstance(grid, dict):
             if grid == "full" or grid is None:
                 return grid
@@ -450,6 +452,7 @@ class StudyConfig(Section):
     @field_validator("models")
     @classmethod
     def _known(cls, models: list[ModelEntry], info: ValidationInfo) -> list[ModelEntry]:
+        """Refuse a model twice, and one that does not exist for the task."""
         outcome = info.data.get("outcome")
         task = "classification" if outcome is None else outcome.task
         known = CLASSIFICATION_MODELS if task == "classification" else REGRESSION_MODELS
@@ -469,6 +472,7 @@ class StudyConfig(Section):
     def _by_site(
         cls, section: HarmoniseSection | None, info: ValidationInfo
     ) -> HarmoniseSection | None:
+        """Fill in the column of sites; refuse to align by, or to keep, the outcome."""
         samples, outcome = info.data.get("samples"), info.data.get("outcome")
         if section is None or samples is None or outcome is None:
             return section
@@ -486,6 +490,7 @@ class StudyConfig(Section):
 
     @model_validator(mode="after")
     def _together(self) -> StudyConfig:
+        """Refuse sections that do not agree with each other."""
         self._check_scheme()
         self._check_covariates()
         if self.outcome.columns and self.report.learning_curve:
@@ -503,6 +508,7 @@ class StudyConfig(Section):
         return self
 
     def _check_scheme(self) -> None:
+        """Refuse a scheme of folds without the column of samples that it needs."""
         scheme = self.folds.scheme
         wants = {"grouped": "group", "leave-one-site-out": "site", "fixed": "split"}
         column = wants.get(scheme or "")
@@ -520,6 +526,7 @@ class StudyConfig(Section):
             )
 
     def _check_covariates(self) -> None:
+        """Refuse covariates that are the outcome, or used in two ways."""
         include, regress_out = self.covariates.include, self.covariates.regress_out
         if COVARIATES in self.views and include:
             what = "the name is taken by covariates.include"
@@ -534,6 +541,7 @@ class StudyConfig(Section):
 
 
 def _absolute(options: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Make the paths among the options of a view absolute; `file` may be a list of them."""
     for key in ("file", *OPTIONS_WITH_PATHS):
         if isinstance(options.get(key), str):
             options[key] = str(folder / options[key])

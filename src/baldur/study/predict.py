@@ -133,13 +133,16 @@ def read_new_samples(
 
 
 def _categories(model: SavedModel, view: str) -> dict[str, str]:
-    """Return the category of every feature of a view that is a level."""
+    """Return the category of every feature of a view that is a level of one."""
     categories: dict[str, str] = model.estimator.preparation_.level_columns.get(view, {})
     return categories
 
 
 def _table_columns(model: SavedModel, view: str) -> list[str] | None:
-    """Return the column of the file of every feature; None where they had no names."""
+    """Return for every feature the column of the file that it comes from; None without names.
+
+    A level comes from the column of its category, other features from the column of their name.
+    """
     names, categories = model.features[view], _categories(model, view)
     return None if names is None else [categories.get(str(name), str(name)) for name in names]
 
@@ -152,7 +155,11 @@ def _match_columns(
     missing: str,
     notes: list[str],
 ) -> MultiView:
-    """Return the columns of one view in the order that the model was fitted with."""
+    """Return one view of new samples with the columns that the model was fitted with, in order.
+
+    Columns that are missing are NaN, and imputed later; levels of a category that no new row has
+    are 0. Behind them stand columns for levels that did not occur in training.
+    """
     names, width = model.features[view], model.n_features[view]
     have, owners = part.view(view), _table_columns(model, view)
     if names is None or owners is None:
@@ -166,51 +173,56 @@ def _match_columns(
             {view: have.source}, sample_ids=part.sample_ids, present={view: have.present}
         )
     index = pd.Index(have.feature_names)
-    at = index.get_indexer(pd.Index(names))
+    at = index.get_indexer(pd.Index(names))  # column of the file for each feature, -1 for none
     categories = _categories(model, view)
     column = np.array(owners, dtype=object)
     info = have.feature_info
-    encoded = info is not None and "column" in info
-    file_column = have.feature_names if info is None or not encoded else info["column"].to_numpy()
+    has_levels = info is not None and "column" in info
+    file_column = (
+        have.feature_names if info is None or not has_levels else info["column"].to_numpy()
+    )
     # A level of a category that new rows do not have is a column of zeros.
     in_file = {*have.feature_names.tolist(), *file_column.tolist()}
-    zero = (at < 0) & np.array([categories.get(str(name)) in in_file for name in names])
-    lacking = list(dict.fromkeys(column[(at < 0) & ~zero]))
+    is_zero = (at < 0) & np.array([categories.get(str(name)) in in_file for name in names])
+    lacking = list(dict.fromkeys(column[(at < 0) & ~is_zero]))
     extra = index.get_indexer(index.difference(pd.Index(names)))
     added = dict.fromkeys(str(file_column[j]) for j in extra)
-    new = [name for name in added if name not in set(categories.values())]
+    unused = [name for name in added if name not in set(categories.values())]
     if lacking and missing != "impute":
-        others = f"; columns of the file that the model does not know: {some(new)}" if new else ""
+        what = "columns of the file that the model does not know"
+        others = f"; {what}: {some(unused)}" if unused else ""
         raise config.problem(
             f"views.{view}",
             f"does not have {len(lacking)} of the model's {len(set(column))} columns: "
             f"{some(lacking)}{others}",
             "add or rename columns, or give --missing impute to use their training means."
-            + rename_hint(new, lacking),
+            + rename_hint(unused, lacking),
         )
     for listed, what in (
         (lacking, "that the file does not have take their training means"),
-        (new, "that the model does not know are left out"),
+        (unused, "that the model does not know are left out"),
     ):
         if listed:
             notes.append(f"view {view!r}: columns {what}: {some(listed)}")
     encoders = [s for s in model.estimator.preparation_.steps_ if isinstance(s, CategoryEncoder)]
+    # Cells with a level that the model has not seen: row, column and level of each.
     unknown = [level for step in encoders for level in step.unknown_levels(part.select(view))]
     levels = list(dict.fromkeys((level.column, level.level) for level in unknown))
     levels = [pair for pair in levels if "=".join(pair) not in set(names.tolist())]
     features = np.array([*names, *map("=".join, levels)], dtype=str) if levels else names
     source: Any
     if (at >= 0).all() and not levels:
-        same = not len(extra) and (at == np.arange(width)).all()
-        source = have.source if same else SubsetSource(have.source, columns=at)
+        is_unchanged = not len(extra) and (at == np.arange(width)).all()
+        source = have.source if is_unchanged else SubsetSource(have.source, columns=at)
         present = have.declared_present
     else:
         source = np.full((have.shape[0], len(features)), np.nan)
         source[:, np.flatnonzero(at >= 0)] = have.read(at[at >= 0])
         source[:, width:] = 0.0
-        for j in np.flatnonzero(zero):
+        for j in np.flatnonzero(is_zero):
             text = str(names[j]).removeprefix(f"{column[j]}=")
             source[:, j] = level_cells(have, column[j], text)
+        # A row with an unknown level counts as missing in the known ones.
         for level in unknown:
             if (level.column, level.level) in levels:
                 source[level.row, :width][column == level.column] = np.nan
@@ -237,8 +249,8 @@ def _alleles(have: View, at: np.ndarray) -> pd.DataFrame | None:
     info = have.feature_info
     if info is None or not set(ALLELE_COLUMNS) <= set(info.columns):
         return None
-    known = info[list(ALLELE_COLUMNS)].astype(object).reset_index(drop=True)
-    return known.reindex(at).fillna("0").reset_index(drop=True)
+    of_file = info[list(ALLELE_COLUMNS)].astype(object).reset_index(drop=True)
+    return of_file.reindex(at).fillna("0").reset_index(drop=True)
 
 
 def _absent_view(model: SavedModel, data: MultiView, view: str) -> MultiView:
@@ -253,7 +265,7 @@ def _absent_view(model: SavedModel, data: MultiView, view: str) -> MultiView:
 
 
 def _check_covariates(config: StudyConfig, table: pd.DataFrame, names: Sequence[str]) -> None:
-    """Refuse a samples table without a covariate of the model."""
+    """Refuse a samples table without one of the covariates of the model."""
     for name in names:
         if name not in table.columns:
             raise config.problem(
@@ -296,7 +308,10 @@ def predictions_of(
     bare: bool = False,
     outcome: str | None = None,
 ) -> pd.DataFrame:
-    """Return one row per sample: what is predicted, how sure that is, and from which views."""
+    """Return one row per sample: what is predicted, how sure that is, and from which views.
+
+    With `bare` predictions and probabilities only; with `outcome` those of one of several outcomes.
+    """
     estimator = model.estimator
     columns: dict[str, Any] = {"sample": data.sample_ids.astype(str)}
     with warnings.catch_warnings(action="ignore", category=ShiftWarning):
@@ -309,7 +324,7 @@ def predictions_of(
             columns["predicted"] = np.array(NO_YES)[label["label"].astype(int)]
             columns |= {f"p_{c}": label["proba"][:, j] for j, c in enumerate(NO_YES)}
         elif model.outcomes:
-            answers = np.array(NO_YES)[predicted["label"].astype(int)]
+            answers = np.array(NO_YES)[predicted["label"].astype(int)]  # (samples, outcomes)
             for j, name in enumerate(model.outcomes):
                 columns[f"predicted_{name}"] = answers[:, j]
                 columns |= _probability(name, j, predicted["proba"], ends)
@@ -345,7 +360,10 @@ def shift_in_notes(notes: list[str]) -> Iterator[None]:
 def _probability(
     name: str, at: int, proba: np.ndarray, ends: Sequence[np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the probability of a class or an outcome, and the ends of its interval if known."""
+    """Return the probability of a class or an outcome, and the ends of its interval if known.
+
+    Shapes: proba and ends (samples, classes or outcomes), of which `at` is the column.
+    """
     columns = {f"p_{name}": proba[:, at]}
     for end, values in zip(("lower", "upper"), ends, strict=False):
         columns[f"p_{name}_{end}"] = values[:, at]
@@ -357,10 +375,11 @@ def _columns_of_classes(
 ) -> dict[str, np.ndarray]:
     """Return the predicted class of each sample, and the probability or score of every class."""
     names = [str(c) for c in model.classes]
-    known = np.asarray(getattr(model.estimator, "classes_", np.arange(len(names)))).tolist()
-    place = {label: i for i, label in enumerate(known)}
-    at = [place[label] for label in predicted["label"].tolist()]
-    columns = {"predicted": np.array(names)[at]}
+    # Labels of the estimator may be other words for the classes, in the same order.
+    labels = np.asarray(getattr(model.estimator, "classes_", np.arange(len(names)))).tolist()
+    name_of = dict(zip(labels, names, strict=False))
+    predicted_names = [name_of[label] for label in predicted["label"].tolist()]
+    columns = {"predicted": np.array(predicted_names, dtype=str)}
     if "proba" in predicted:
         for c, name in enumerate(names):
             columns |= _probability(name, c, predicted["proba"], ends)

@@ -39,19 +39,19 @@ def read_samples(config: StudyConfig) -> pd.DataFrame:
         check_names(table.columns, "column name", path.name)
     check_column(config, "samples.id", config.samples.id, table)
     ids = table[config.samples.id]
+    # Ids, classes and levels become names in results.
     become_names = [("samples.id", config.samples.id)]
     become_names += [("outcome.column", column) for column in config.outcome.names]
     for key, columns in config.covariates:
         become_names += [(f"covariates.{key}", column) for column in columns]
     for key, column in become_names:
         if column in table.columns:
-            # Ids, classes and levels become names in results.
             with config.errors_at(key, "correct the table"):
                 check_names(table[column].unique().tolist(), "name", f"column {column!r}")
     if (ids == "").any():
-        at = int(np.flatnonzero((ids == "").to_numpy())[0])
+        row = int(np.flatnonzero((ids == "").to_numpy())[0])
         raise config.problem(
-            "samples.id", f"row {at + 1} of {path.name} has no id", "fill it in or drop the row"
+            "samples.id", f"row {row + 1} of {path.name} has no id", "fill it in or drop the row"
         )
     if ids.duplicated().any():
         twice = ids[ids.duplicated()].iloc[0]
@@ -100,13 +100,15 @@ def read_outcome(
             "outcome.column", f"{cells.name!r} has one class only, {classes[0]!r}",
             "two or more are needed; name another column or check the samples",
         )  # fmt: skip
-    alone = [c for c in classes if (cells == c).sum() == 1]
-    twins = variants("outcome.column", str(cells.name), classes) if alone else []
+    single = [c for c in classes if (cells == c).sum() == 1]
+    # A class of one sample is often another way of writing a class.
+    twins = variants("outcome.column", str(cells.name), classes) if single else []
     if twins:
         raise config.problem(*twins[0])
-    if alone and len(classes) <= len(cells) / 4:
+    # With more classes than that, the column is no outcome of classes at all (below).
+    if single and len(classes) <= len(cells) / 4:
         raise config.problem(
-            "outcome.column", f"class {alone[0]!r} of {cells.name!r} has one sample only",
+            "outcome.column", f"class {single[0]!r} of {cells.name!r} has one sample only",
             "leave it out (an empty cell does), correct it, or merge classes",
         )  # fmt: skip
     if len(classes) > 20 and len(classes) > len(cells) / 4:
@@ -145,12 +147,13 @@ def find_label(given: Any, classes: list[str]) -> str | None:
 
 
 def check_overlap(config: StudyConfig, name: str, part: MultiView, ids: pd.Index) -> None:
-    """Refuse a view that has none of the samples."""
+    """Refuse a view that has none of the samples, and say which ids look alike, if any do."""
     have = part.sample_ids.astype(str)
     if np.isin(have, ids.to_numpy(dtype=str)).any():
         return
-    simple = {simplify_id(i): i for i in ids}
-    alike = next(((i, simple[simplify_id(i)]) for i in have if simplify_id(i) in simple), None)
+    by_simple = {simplify_id(i): i for i in ids}
+    pairs = ((i, by_simple.get(simplify_id(i))) for i in have)
+    alike = next((pair for pair in pairs if pair[1] is not None), None)
     fix = "check the id column of both files (option id_column of the view)"
     if alike is not None:
         fix = f"{str(alike[0])!r} and {alike[1]!r} look alike: write ids the same way in both"
@@ -177,12 +180,12 @@ def check_orientation(config: StudyConfig, name: str, section: Any, ids: pd.Inde
     except BaldurError:
         return
     columns = table.columns.to_numpy(dtype=str)[1:]
-    samples = np.isin(columns, ids.to_numpy(dtype=str))
-    if len(columns) and samples.mean() >= _TRANSPOSED:
+    are_samples = np.isin(columns, ids.to_numpy(dtype=str))
+    if len(columns) and are_samples.mean() >= _TRANSPOSED:
         raise config.problem(
             f"views.{name}",
-            f"{samples.sum()} of {len(columns)} columns of {path.name} are named as samples "
-            f"({str(columns[samples][0])!r}, ...), so that its rows are the features",
+            f"{are_samples.sum()} of {len(columns)} columns of {path.name} are named as samples "
+            f"({str(columns[are_samples][0])!r}, ...), so that its rows are the features",
             f"write transpose = true in [views.{name}]",
         )
 

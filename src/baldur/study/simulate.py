@@ -23,16 +23,19 @@ _LEVEL = 1  # of compression: noise does not become smaller, and the empty surro
 
 
 def write_images(folder: Path, name: str, view: View, ids: np.ndarray) -> dict[str, Any]:
-    """Write ``NAME/ID.nii.gz`` for every sample, and ``NAME_mask.nii.gz``."""
+    """Write ``NAME/ID.nii.gz`` for every sample, and ``NAME_mask.nii.gz``.
+
+    Returns the section of the view in the study file.
+    """
     nib = import_extra("nibabel", "imaging", "Writing simulated images")
     info = view.feature_info
     assert info is not None
     shape, affine = tuple(info.attrs["shape"]), np.asarray(info.attrs["affine"], dtype=float)
-    at = tuple(info[axis].to_numpy() for axis in "ijk")
+    voxels = tuple(info[axis].to_numpy() for axis in "ijk")
 
     def write(path: Path, values: np.ndarray) -> None:
         cells = np.zeros(shape, dtype=values.dtype)
-        cells[at] = values
+        cells[voxels] = values
         content = nib.Nifti1Image(cells, affine).to_bytes()
         # Thousands of files: waiting for the disk after each would take minutes. The study file,
         # without which nothing is read, is written last.
@@ -56,7 +59,7 @@ def write_bed(path: Path, view: View, ids: np.ndarray) -> None:
     """Write ``.bed``, ``.bim`` and ``.fam``; cells count copies of the first allele, A1."""
     d = view.shape[1]
     with atomic_file(path) as file:
-        file.write(bytes([0x6C, 0x1B, 0x01]))
+        file.write(bytes([0x6C, 0x1B, 0x01]))  # mark of the format, variant by variant
         for start in range(0, d, 4096):
             file.write(_packed(view.raw(slice(start, min(start + 4096, d)))).tobytes())
     info = view.feature_info
@@ -73,7 +76,10 @@ def write_bed(path: Path, view: View, ids: np.ndarray) -> None:
 
 
 def _packed(cells: np.ndarray) -> np.ndarray:
-    """Four samples to a byte, variant by variant, the first sample in the lowest bits."""
+    """Return genotypes as bytes of four samples each, the first sample in the lowest bits.
+
+    Shapes: cells (n samples, d variants) of allele counts; returns (d, n / 4 rounded up).
+    """
     n, d = cells.shape
     codes = np.zeros((d, -(-n // 4) * 4), dtype=np.uint8)
     known = (cells >= 0) & (cells <= 2)
@@ -150,9 +156,11 @@ def simulate_study(
     file = folder / "study.toml"
     if file.exists():
         raise InputError(f"{file} exists; choose another folder, or remove it.")
-    simulate, usual, classes, n_folds = _KINDS[kind]
-    scaled = {} if usual is None else {"scale": usual if scale is None else scale}
-    sim = simulate(random_state=seed, **scaled)
+    simulate, default_scale, classes, n_folds = _KINDS[kind]
+    options = {}
+    if default_scale is not None:
+        options["scale"] = default_scale if scale is None else scale
+    sim = simulate(random_state=seed, **options)
     make_folder(folder)
     ids = sim.data.sample_ids
     ids = np.array([f"s{i:04d}" for i in ids]) if ids.dtype.kind in "iu" else ids.astype(str)
@@ -184,6 +192,7 @@ def _write(path: Path, frame: pd.DataFrame) -> None:
 def _write_view(
     folder: Path, data: MultiView, view: str, ids: np.ndarray, in_memory: bool
 ) -> dict[str, Any]:
+    """Write a view in the format that suits it; return its section of the study file."""
     cells = data.view(view)
     if cells.feature_info is not None and "affine" in cells.feature_info.attrs:
         return write_images(folder, view, cells, ids)
@@ -203,6 +212,7 @@ def _write_view(
 
 
 def _truth(sim: Any) -> pd.DataFrame:
+    """Return the features with an effect, and its size (over several outcomes the norm)."""
     parts = []
     for view, columns in sim.truth.features.items():
         effects = np.asarray(sim.truth.effects[view])

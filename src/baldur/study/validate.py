@@ -58,7 +58,10 @@ _MEASURES = {
 
 
 def summary(done: Results, model: SavedModel, left_out: Sequence[tuple[str, str]]) -> str:
-    """Return the main results as lines of text, with the versions that were left out and why."""
+    """Return the main results of a validation as lines of text.
+
+    `left_out` are the ways of recalibration that were not possible, and why.
+    """
     name = done.table("predictions")["model"].iloc[0]
     lines = [f"{TITLE}{one_line(done.record['title'])}", ""] if done.record["title"] else []
     development = {row["metric"]: row for _, row in done.table("development").iterrows()}
@@ -104,6 +107,7 @@ def summary(done: Results, model: SavedModel, left_out: Sequence[tuple[str, str]
 
 
 def _figures(intervals: pd.DataFrame, development: Mapping[str, pd.Series]) -> list[str]:
+    """Return a line per metric, beside its value in the development study where that is known."""
     return [
         f"  {METRICS[row['metric']].heading}: {_interval(row, development.get(row['metric']))}"
         for _, row in _all_sites(intervals).iterrows()
@@ -202,7 +206,7 @@ def validate_study(
         raise config.problem("outcome.column", what, nearest(config.outcome.column, model.outcomes))
     data, table, notes, labels = _read_cohort(model, config, missing)
     name = str(model.details.get("model", "model"))
-    before = pd.DataFrame() if development is None else _development(development, name)
+    in_development = pd.DataFrame() if development is None else _development(development, name)
     folder = results_folder(config, output)
     claim_folder(config, folder, VALIDATION_FILES, fresh=fresh)
     classes = _classes(model)
@@ -213,9 +217,9 @@ def validate_study(
     with one_thread():
         with shift_in_notes(notes):
             predictions = _predictions(model, config, data, table, labels)
-        tables = _judged(predictions, options)
-        if len(before):
-            tables["development"] = before
+        tables = _evaluated(predictions, options)
+        if len(in_development):
+            tables["development"] = in_development
         if model.training:
             shifts = shift_from_training(model, data)
             tables["shift_views"], tables["shift_features"] = shifts
@@ -224,8 +228,8 @@ def validate_study(
         parameters, recalibrated, left_out = recalibrate(predictions, classes)
         if len(recalibrated):
             tables["recalibration"] = parameters
-            again = _judged(recalibrated, options)
-            tables |= {f"{RECALIBRATED}{name}": table for name, table in again.items()}
+            evaluated = _evaluated(recalibrated, options)
+            tables |= {f"{RECALIBRATED}{name}": table for name, table in evaluated.items()}
     record = {"title": config.title, "classes": classes, "models": [name], "notes_on_data": notes}
     done = Results(folder=folder, tables=tables, record=record)
     contents = {f"{name}.csv": csv_text(table).encode() for name, table in tables.items()}
@@ -240,7 +244,7 @@ def validate_study(
     return done
 
 
-def _judged(predictions: pd.DataFrame, options: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+def _evaluated(predictions: pd.DataFrame, options: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """Return predictions, their scores, and the tables about them that have rows, by name."""
     evaluation = vars(evaluate_predictions(predictions, **options))
     return {
@@ -278,7 +282,10 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
 def _read_cohort(
     model: SavedModel, config: StudyConfig, missing: str
 ) -> tuple[MultiView, pd.DataFrame, list[str], np.ndarray]:
-    """Return the samples with an outcome, notes, and their outcome in the words of the model."""
+    """Return views and table of the samples with an outcome, notes, and the outcome.
+
+    The outcome is in the words of the model (its classes, or no and yes), or numbers.
+    """
     data, table, notes = read_new_samples(model, config, missing=missing)
     column = config.outcome.column
     named = [("outcome.column", column)]
@@ -286,9 +293,9 @@ def _read_cohort(
     named += [("report.subgroups", name) for name in config.report.subgroups]
     for key, name in named:
         check_column(config, key, name, table)
-    known = has_outcome(config, column, table, notes)
-    if not known.all():
-        data, table = data[np.flatnonzero(known)], table[known]
+    with_outcome = has_outcome(config, column, table, notes)
+    if not with_outcome.all():
+        data, table = data[np.flatnonzero(with_outcome)], table[with_outcome]
     cells = table[column]
     if model.outcomes:
         positive = config.outcome.positive
@@ -347,6 +354,7 @@ def _predictions(
     for key, name in _groups_and_sites(config).items():
         columns[key] = table[name].to_numpy(dtype=str)
     columns |= {"label": labels} | {str(c): frame[c] for c in frame}
+    # Evaluation expects the columns of probabilities, also of a model that gives scores only.
     if model.classes and not any(c.startswith("p_") for c in columns):
         columns |= {f"p_{c}": np.nan for c in model.classes}
     return pd.DataFrame(columns)
