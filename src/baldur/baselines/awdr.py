@@ -33,11 +33,12 @@ def _centre_gram(K: Array) -> Array:
 def fit_awdr(
     K: list[Array], Y: Array, g: float = 1.0, *, max_iter: int = 200, tol: float = 5e-3
 ) -> tuple[Array, Array, Array, list[float]]:
-    """Alternate targets, view weights and a ridge solve in the dual.
+    """Fit one ridge regression on weighted views to relaxed targets R, updating these in turn.
 
     ``K = sum_v d_v K_v``, ``A = (K + g I)^-1 (R - mean R)``, ``W~_v = d_v X_v'A``; only n x n
     matrices appear. Return A (n, C), the offset b (C,), the view weights d (V,) and the objective
     per round, ``||fit - R||^2 + g (sum_v ||W~_v||)^2`` with the view weights minimised out.
+    The weights of view v are ``X_v' d_v A``.
     Shapes: each K_v (n, n), Y (n, C) with entries -1 and +1. Stops when the
     squared change of (W~, b, d) is below ``tol``; the change of W~ is measured in the dual as well:
     ``||W~_v - W~'_v||^2 = tr(E'K_v E)`` with ``E = d_v A - d'_v A'``.
@@ -69,6 +70,7 @@ def fit_awdr(
     norms = view_norms(A, d)
     history = [objective(fit, R, norms)]
     for _ in range(max_iter):
+        # A target moves along with an output that lies beyond it, on the side of its class.
         R = Y + Y * np.maximum(0.0, Y * (fit - Y))
         total = norms.sum()
         new_d = np.maximum(norms / total, FLOOR) if total > 0 else d
@@ -91,6 +93,8 @@ def neighbour_votes(train: Array, codes: NDArray[np.intp], new: Array, k: int, C
 
     Distances are rounded at 1e-9 of the training spread and equal ones are taken in training
     order: on a line, duplicates are common and the rule must not depend on rounding.
+
+    Shapes: train (n, q) and new (n_new, q) outputs, codes (n,) of the training rows in 0..C-1.
     """
     k = min(k, len(train))
     dist = cdist(new, train, "sqeuclidean")
@@ -162,13 +166,15 @@ class AWDRClassifier(BaselineClassifier):
     tol: float = 5e-3
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        """Fit `fit_awdr` on features of each view, and carry its weights over to their columns."""
         Y = 2.0 * np.eye(len(self.classes_))[codes] - 1.0
         reduced = [reduce_block(b, self.reduction, self.n_components) for b in blocks]
         K = [features @ features.T for features, _ in reduced]
         dual, offset, weights, history = fit_awdr(
             K, Y, self.g, max_iter=self.max_iter, tol=self.tol
         )
-        self.coef_, out = {}, np.tile(offset, (len(codes), 1))
+        self.coef_ = {}
+        out = np.tile(offset, (len(codes), 1))
         for b, (features, lift), d in zip(blocks, reduced, weights, strict=True):
             on_features = d * (features.T @ dual)
             self.coef_[b.name] = b.weights(lift @ on_features)
@@ -185,6 +191,7 @@ class AWDRClassifier(BaselineClassifier):
         }
 
     def _scores(self, blocks: list[Block]) -> Array:
+        """Return the outputs, or the votes of the nearest training outputs; (n, C)."""
         out = self._linear(blocks)
         if self.decision == "argmax":
             return out

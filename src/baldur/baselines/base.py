@@ -31,7 +31,7 @@ Masks = dict[str, NDArray[np.bool_]]
 
 
 def fit_converges(model: Any, X: Array, y: NDArray[Any]) -> bool:
-    """Fit a scikit-learn model, and return whether it converged in place of its warning."""
+    """Fit a scikit-learn model; return False instead of warning that it did not converge."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
@@ -57,7 +57,7 @@ def one_against_rest(codes: NDArray[np.intp], n_classes: int) -> Array:
 
 
 def logistic_proba(linear: Array) -> Array:
-    """Return probabilities (n, K) from linear predictors (n, 1) or (n, K)."""
+    """Return probabilities (n, K) from linear predictors (n, K), or (n, 1) for two classes."""
     if linear.shape[1] == 1:
         p = expit(linear[:, 0])
         return np.column_stack([1.0 - p, p])
@@ -125,6 +125,7 @@ class BaselineEstimator(BaseEstimator):
         return self._blocks(self.preparation_.transform(open_views(self, X, reset=False)))
 
     def _blocks(self, prepared: dict[str, PreparedView]) -> list[Block]:
+        """Return the prepared views, divided by the root of their widths with `block_scale`."""
         scaled = getattr(self, "block_scale", False)
         return [
             Block(view, self.preparation_, float(view.shape[1]) ** -0.5 if scaled else 1.0)
@@ -159,6 +160,7 @@ class BaselineClassifier(ClassifierMixin, BaselineEstimator):
         raise NotImplementedError
 
     def _encode(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return codes 0..C-1 of the labels; set `classes_`."""
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < self._min_classes:

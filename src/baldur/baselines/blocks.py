@@ -183,13 +183,16 @@ COMPONENTS = Constraint(
 
 
 def count_components(n_components: Any, singular: Array, n: int) -> int:
-    """Return the number of components for a count, "n-1", a share of variance, or None (all)."""
+    """Return the number of components for a count, "n-1", a share of variance, or None (all).
+
+    It is at most the number of the singular values of a view with n rows.
+    """
     rank = len(singular)
     if n_components is None or n_components == "n-1":
         return min(rank, n - 1)
     if n_components < 1:
-        share = np.cumsum(singular**2) / max(float(np.sum(singular**2)), np.finfo(float).tiny)
-        return min(rank, int(np.searchsorted(share, n_components - 1e-12)) + 1)
+        explained = np.cumsum(singular**2) / max(float(np.sum(singular**2)), np.finfo(float).tiny)
+        return min(rank, int(np.searchsorted(explained, n_components - 1e-12)) + 1)
     return min(rank, int(n_components))
 
 
@@ -205,6 +208,7 @@ def gram_eigh(gram: Array, rtol: float | None = None) -> tuple[Array, Array]:
     keep = values > rtol * max(float(values[0]), 0.0)
     U = vectors[:, keep]
     if U.shape[1]:
+        # A fixed sign, so that the result does not depend on the LAPACK in use.
         peak = np.abs(U).argmax(axis=0)
         U = U * np.sign(U[peak, np.arange(U.shape[1])])
     return U, np.sqrt(values[keep])
@@ -213,9 +217,11 @@ def gram_eigh(gram: Array, rtol: float | None = None) -> tuple[Array, Array]:
 def reduce_gram(
     K: Array, reduction: str | None = None, components: Any = 0.95, *, rtol: float | None = None
 ) -> tuple[Array, Array]:
-    """Return the features and the lift of one view, from its training Gram matrix.
+    """Return features F of one view, and the lift L, from its training Gram matrix ``K = X X'``.
 
-    Shapes: K (n, n); returns features (n, r), lift (n, r).
+    A method is trained on F; weights W on F are the weights ``X' L W`` on the columns of the view.
+
+    Shapes: K (n, n); returns F (n, r) and L (n, r).
     """
     U, s = gram_eigh(K, rtol)
     return _reduce(U, s, float(np.trace(K)), reduction, components)
@@ -241,7 +247,7 @@ def reduce_block(
 def _reduce(
     U: Array, s: Array, trace: float, reduction: str | None, components: Any
 ) -> tuple[Array, Array]:
-    """Return what `reduce_gram` describes, from ``K = U S^2 U'`` and the trace of K."""
+    """Return features and lift as `reduce_gram`, from ``K = U S^2 U'`` and the trace of K."""
     n = len(U)
     if reduction == "linear_kernel":
         c = max(trace / n, np.finfo(np.float64).tiny)

@@ -32,7 +32,7 @@ STEPS = 5
 
 
 def class_similarity(H: Any, onehot: Any) -> Any:
-    """``m_c(n)``: mean of h_j'h_n over j in class c, j != n; (n, C), arrays or tensors.
+    """Return ``m_c(n)``, the mean of h_j'h_n over j in class c, j != n; (n, C), arrays or tensors.
 
     A class whose only member is n itself has no mean and gets 0.
     """
@@ -57,13 +57,13 @@ def fit_cpm(
     n_retune: int = 50,
     seed: int = 0,
 ) -> tuple[Array, list[Array], list[Array], list[float]]:
-    """Alternate Adam steps on decoders and latent vectors, full batch.
+    """Fit a latent vector for each sample, and decoders of the views from it, by Adam in turn.
 
     Return the latent vectors H (n, K), the decoders ``x_v = h W_v + b_v`` with W_v (K, r_v), and
     the loss after each epoch.
 
     ``sum_n [sum_v s_nv ||h_n W_v + b_v - x_vn||^2 + lam max_c(Delta + m_c(n) - m_{y_n}(n))]``.
-    Shapes: F_v (n, r_v), present (n, V), codes (n,) in 0..C-1.
+    Shapes: F_v (n, r_v), present = s (n, V), codes y (n,) in 0..C-1.
     """
     torch = import_extra("torch", "torch", "CPM-Nets")
     n, C = len(codes), int(codes.max()) + 1
@@ -81,13 +81,13 @@ def fit_cpm(
         X = [torch.as_tensor(f) for f in F]
         S = torch.as_tensor(present.astype(np.float64))
         onehot = torch.as_tensor(np.eye(C)[codes])
-        wrong = 1.0 - onehot
+        other_class = 1.0 - onehot
         H = xavier(n, latent)
         widths = [[latent, *([hidden] if hidden else []), f.shape[1]] for f in F]
         layers = [[(xavier(a, b), zeros(b)) for a, b in itertools.pairwise(w)] for w in widths]
         decoder_parameters = [p for view in layers for layer in view for p in layer]
-        steps_decoder = torch.optim.Adam(decoder_parameters, lr=lr_decoder)
-        steps_latent = torch.optim.Adam([H], lr=lr_latent)
+        decoder_optimiser = torch.optim.Adam(decoder_parameters, lr=lr_decoder)
+        latent_optimiser = torch.optim.Adam([H], lr=lr_latent)
 
         def reconstruction(drop: float) -> Any:
             total = 0.0
@@ -107,7 +107,7 @@ def fit_cpm(
                 best = torch.argmax(m, dim=1)
                 delta = (best != torch.as_tensor(codes)).to(m.dtype)
                 return (delta + torch.gather(m, 1, best[:, None])[:, 0] - true).sum()
-            return (wrong + m - true[:, None]).max(1).values.sum()
+            return (other_class + m - true[:, None]).max(1).values.sum()
 
         def run(optimiser: Any, loss: Any, steps: int) -> None:
             for _ in range(steps):
@@ -117,12 +117,14 @@ def fit_cpm(
 
         history = []
         for _ in range(epochs):
-            run(steps_decoder, lambda: reconstruction(dropout), STEPS)
-            run(steps_latent, lambda: reconstruction(dropout) + lam * class_loss(), STEPS)
+            run(decoder_optimiser, lambda: reconstruction(dropout), STEPS)
+            run(latent_optimiser, lambda: reconstruction(dropout) + lam * class_loss(), STEPS)
             with torch.no_grad():
                 history.append(float(reconstruction(0.0) + lam * class_loss()))
-        run(steps_decoder, lambda: reconstruction(dropout), n_retune)
-        weights, offsets = [], []
+        run(decoder_optimiser, lambda: reconstruction(dropout), n_retune)
+        # Layers are affine, so those of a view make one affine decoder.
+        weights: list[Array] = []
+        offsets: list[Array] = []
         for view in layers:
             W, b = (p.detach().numpy().copy() for p in view[0])
             for W2, b2 in view[1:]:
@@ -139,7 +141,7 @@ def solve_latent(G: Array, q: Array, ridge: float) -> Array:
 
 
 def adam_latent(G: Array, q: Array, start: Array, steps: int, lr: float) -> Array:
-    """Return the solution of `solve_latent` without ridge, by Adam from one start for all rows."""
+    """Return what `solve_latent` does without ridge, by Adam from one start (K,) for all rows."""
     h = np.tile(start, (len(q), 1))
     first, second = np.zeros_like(h), np.zeros_like(h)
     for t in range(1, steps + 1):
@@ -224,6 +226,7 @@ class CPMNetsClassifier(BaselineClassifier):
     random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        """Fit latent vectors and decoders, and store of these what new rows need."""
         import_extra("torch", "torch", "CPM-Nets")
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
@@ -258,20 +261,21 @@ class CPMNetsClassifier(BaselineClassifier):
     def _latent(self, blocks: list[Block]) -> Array:
         """Return latent vectors of new rows, computed from the views that are present."""
         absent = np.column_stack([b.view.absent for b in blocks])
+        # The least-squares problem of h has the matrix sum_v W_v W_v' and the right side sum_v q_v.
         q = {b.name: b.apply(self.encoders_[b.name]) - self.offsets_[b.name] for b in blocks}
         H = np.zeros((len(absent), self.n_latent))
         for pattern in np.unique(absent, axis=0):
             rows = np.flatnonzero(np.all(absent == pattern, axis=1))
-            have = [b.name for b, gone in zip(blocks, pattern, strict=True) if not gone]
-            if not have:
+            present = [b.name for b, gone in zip(blocks, pattern, strict=True) if not gone]
+            if not present:
                 continue  # nothing is known: h = 0, all classes equally similar
-            G = np.add.reduce([self.grams_[name] for name in have])
-            right = np.add.reduce([q[name][rows] for name in have])
+            G = np.add.reduce([self.grams_[name] for name in present])
+            q_sum = np.add.reduce([q[name][rows] for name in present])
             if self.solver == "lstsq":
-                H[rows] = solve_latent(G, right, self.ridge)
+                H[rows] = solve_latent(G, q_sum, self.ridge)
             else:
                 steps = 5 * self.n_test_epochs
-                H[rows] = adam_latent(G, right, self.start_, steps, self.learning_rate)
+                H[rows] = adam_latent(G, q_sum, self.start_, steps, self.learning_rate)
         return H
 
     def _scores(self, blocks: list[Block]) -> Array:

@@ -43,12 +43,13 @@ def lasso_support(block: Block, y: Array, fraction: float, rows: Any = None) -> 
     """
     rows = np.arange(len(y)) if rows is None else rows
     target = y[rows] - y[rows].mean()
-    full = np.zeros((len(y), 1))
+    all_rows = np.zeros((len(y), 1))
 
     def project(r: Array) -> Array:
-        full[:] = 0.0
-        full[rows, 0] = r - r.mean()  # centring r centres the columns on these rows
-        return np.asarray(np.abs(block.project(full)[:, 0]))
+        """Return |x_j'r| of every column j, centred on `rows`."""
+        all_rows[:] = 0.0
+        all_rows[rows, 0] = r - r.mean()  # centring r centres the columns on these rows
+        return np.asarray(np.abs(block.project(all_rows)[:, 0]))
 
     start = project(target)
     top = float(start.max(initial=0.0)) / len(rows)
@@ -92,10 +93,12 @@ def svm_dual(K: Array, y: Array, C: float) -> tuple[Array, float]:
 
 
 def fit_mkl(kernels: Array, y: Array, C: float, p: float, *, max_iter: int = 100) -> Array:
-    """lp-norm multiple kernel learning: weights (V,) with ``||beta||_p = 1``.
+    """Return kernel weights beta (V,) with ``||beta||_p = 1``, by lp-norm multiple kernel learning.
 
     Alternates an SVM with ``beta_v = ||w_v||^{2/(p+1)} / (sum_u ||w_u||^{2p/(p+1)})^{1/p}`` where
     ``||w_v||^2 = beta_v^2 alpha'K_v alpha``; starts uniform because a zero weight stays zero.
+
+    Shapes: kernels (V, n, n) of V views, y (n,) in {-1, +1}.
     """
     V = len(kernels)
     beta = np.full(V, (1.0 / V) ** (1.0 / p))
@@ -116,6 +119,7 @@ def fit_mkl(kernels: Array, y: Array, C: float, p: float, *, max_iter: int = 100
 def simplex_grid(V: int, step: float) -> Array:
     """Return all weight vectors on the simplex whose entries are multiples of ``step``."""
     m = round(1.0 / step)
+    # A vector is m steps shared out among V entries: V - 1 bars among m + V - 1 places.
     cuts = itertools.combinations(range(m + V - 1), V - 1)
     rows = [np.diff([-1, *cut, m + V - 1]) - 1 for cut in cuts]
     return np.array(rows, dtype=np.float64) / m
@@ -182,22 +186,23 @@ class LassoMkSVMClassifier(BaselineClassifier):
     random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> Masks:
+        """Select columns, then fit an SVM with weighted kernels of the views for each class."""
         signs = one_against_rest(codes, len(self.classes_))
         masks = self._select(blocks, signs)
         self.lasso_features_ = {b.name: b.over_input(masks[b.name]) for b in blocks}
         self.n_lasso_features_ = int(sum(m.sum() for m in masks.values()))
-        live = [b for b in blocks if masks[b.name].any()]
-        columns = [b.columns(np.flatnonzero(masks[b.name])) for b in live]
+        in_use = [b for b in blocks if masks[b.name].any()]
+        columns = [b.columns(np.flatnonzero(masks[b.name])) for b in in_use]
         kernels, units = _unit_kernels(columns)
         outputs = signs.shape[1]
-        weights, self.intercept_ = np.zeros((outputs, len(live))), np.zeros(outputs)
+        weights, self.intercept_ = np.zeros((outputs, len(in_use))), np.zeros(outputs)
         self.coef_ = {b.name: np.zeros((masks[b.name].sum(), outputs)) for b in blocks}
         for c, y in enumerate(signs.T):
-            weights[c] = self._weights(live, kernels, y)
+            weights[c] = self._weights(in_use, kernels, y)
             alpha, self.intercept_[c] = svm_dual(
                 np.tensordot(weights[c], kernels, axes=1), y, self.C
             )
-            for b, X, unit, weight in zip(live, columns, units, weights[c], strict=True):
+            for b, X, unit, weight in zip(in_use, columns, units, weights[c], strict=True):
                 self.coef_[b.name][:, c] = weight * (X.T @ alpha) / unit
         self.view_weights_ = np.zeros((outputs, len(blocks)))
         self.view_weights_[:, [masks[b.name].any() for b in blocks]] = weights
@@ -205,7 +210,10 @@ class LassoMkSVMClassifier(BaselineClassifier):
         return {b.name: self.lasso_features_[b.name] & u for b, u in zip(blocks, used, strict=True)}
 
     def _select(self, blocks: list[Block], signs: Array, rows: Any = None) -> Masks:
-        """Return the union over the one-against-rest problems, or else the best column."""
+        """Return the columns that the Lasso selects for any class, or else the best single one.
+
+        Shapes: signs (n, 1 or C), one column per one-against-rest problem.
+        """
         masks = {
             b.name: np.any([lasso_support(b, y, self.fraction, rows) for y in signs.T], axis=0)
             for b in blocks
@@ -214,36 +222,40 @@ class LassoMkSVMClassifier(BaselineClassifier):
             return best_column(blocks, signs[:, 0])
         return masks
 
-    def _weights(self, live: list[Block], kernels: Array, y: Array) -> Array:
+    def _weights(self, in_use: list[Block], kernels: Array, y: Array) -> Array:
         """Return the weight of the kernel of each view that has selected columns."""
-        V = len(live)
+        V = len(in_use)
         if self.weights == "mkl":
             return fit_mkl(kernels, y, self.C, self.p)
         if self.weights == "uniform" or V == 1:
             return np.full(V, (1.0 / V) ** (1.0 / self.p))
-        return self._grid_search(live, y)
+        return self._grid_search(in_use, y)
 
-    def _grid_search(self, live: list[Block], y: Array) -> Array:
-        """Return the best weights by inner accuracy; each fold selects its own features."""
-        grid = simplex_grid(len(live), self.grid_step)
+    def _grid_search(self, in_use: list[Block], y: Array) -> Array:
+        """Return the kernel weights with the best accuracy on inner folds.
+
+        Each fold selects its own features.
+        """
+        grid = simplex_grid(len(in_use), self.grid_step)
         folds = inner_folds(y, self.cv, self.random_state)
         if not folds:
-            return np.full(len(live), 1.0 / len(live))
-        right = np.zeros(len(grid))
+            return np.full(len(in_use), 1.0 / len(in_use))
+        n_correct = np.zeros(len(grid))
         for train, test in folds:
-            masks = self._select(live, y[:, None], train)
-            columns = [b.columns(np.flatnonzero(masks[b.name])) for b in live]
+            masks = self._select(in_use, y[:, None], train)
+            columns = [b.columns(np.flatnonzero(masks[b.name])) for b in in_use]
             kernels, _ = _unit_kernels(columns, train)
             for g, beta in enumerate(grid):
                 K = np.tensordot(beta, kernels, axes=1)
                 alpha, offset = svm_dual(K[np.ix_(train, train)], y[train], self.C)
                 f = K[np.ix_(test, train)] @ alpha + offset
-                right[g] += np.sum((f > 0) == (y[test] > 0))
-        best = np.flatnonzero(right == right.max())
+                n_correct[g] += np.sum((f > 0) == (y[test] > 0))
+        best = np.flatnonzero(n_correct == n_correct.max())
         # Several points are usually equally good; the most even of them is the least arbitrary.
         return np.asarray(grid[best[np.argmin(np.sum(grid[best] ** 2, axis=1))]])
 
     def _scores(self, blocks: list[Block]) -> Array:
+        """Return the decision values (n, 1 or C), from the columns that the Lasso selected."""
         total = np.zeros((blocks[0].view.shape[0], len(self.intercept_))) + self.intercept_
         for b in blocks:
             selected = np.flatnonzero(b.take(self.lasso_features_[b.name]))

@@ -44,9 +44,14 @@ def solve_on_working_set(
     tol: float = 1e-3,
     name: str = "this model",
 ) -> tuple[NDArray[np.intp], Array, int]:
-    """Return the columns used, their coefficients and the number of rounds.
+    """Solve an l1-penalised problem on a working set of columns, which grows until none is missing.
 
-    Shapes: start (n_columns,).
+    Return the columns of the set, their coefficients (..., columns) and the number of rounds.
+    `solve` fits given columns. `correlations` returns, for that solution, the gradient of the loss
+    in every column relative to the penalty: above 1, a column at zero has to enter. The first set
+    has the largest values of `start`, which orders columns in the same way.
+
+    Shapes: start (n_columns,), and so are correlations.
     """
     if n_columns <= dense_limit:
         active = np.arange(n_columns)
@@ -92,22 +97,25 @@ def fit_elastic_net(
     max_iter: int = 5000,
     tol: float = 1e-4,
 ) -> tuple[Array, Array, int]:
-    """Return weights (D, K), offsets (K,) and the number of iterations.
+    """Fit an elastic-net logistic regression; K = 1 output for two classes, else one per class.
 
-    Proximal gradient with momentum that restarts when it points uphill. Stops when no coordinate of
-    the gradient map exceeds ``tol`` times the l1 penalty. Shapes: X (n, D), Y (n, K).
+    Return weights (D, K), offsets (K,) and the number of iterations. `lam` is the penalty, `ratio`
+    its l1 share, `start` the first weights and offsets. The method is proximal gradient with
+    momentum that restarts when it points uphill. It stops when no coordinate of the gradient map
+    exceeds ``tol`` times the l1 penalty. Shapes: X (n, D), Y (n, K).
     """
     n = len(X)
     X1 = np.hstack([X, np.ones((n, 1))])
-    small = X1 @ X1.T if n <= X1.shape[1] else X1.T @ X1
-    curvature = 0.25 if Y.shape[1] == 1 else 0.5
-    step = 1.0 / (curvature * float(np.linalg.eigvalsh(small)[-1]) / n + lam * (1.0 - ratio))
+    gram = X1 @ X1.T if n <= X1.shape[1] else X1.T @ X1  # largest eigenvalue is equal
+    curvature = 0.25 if Y.shape[1] == 1 else 0.5  # largest of the logistic, and of the softmax loss
+    step = 1.0 / (curvature * float(np.linalg.eigvalsh(gram)[-1]) / n + lam * (1.0 - ratio))
     shrink = np.full((X1.shape[1], 1), step * lam * ratio)
-    shrink[-1] = 0.0
+    shrink[-1] = 0.0  # the offset is not penalised
     ridge = np.full((X1.shape[1], 1), lam * (1.0 - ratio))
     ridge[-1] = 0.0
     now = np.vstack([start[0], start[1][None, :]])
-    ahead, momentum = now, 1.0
+    ahead = now
+    momentum = 1.0
     n_iter = 0
     while n_iter < max_iter:
         n_iter += 1
@@ -119,7 +127,8 @@ def fit_elastic_net(
             break
         next_momentum = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
         if np.sum((ahead - new) * (new - now)) > 0.0:
-            next_momentum, ahead = 1.0, new
+            next_momentum = 1.0
+            ahead = new
         else:
             ahead = new + (momentum - 1.0) / next_momentum * (new - now)
         now, momentum = new, next_momentum
@@ -170,11 +179,12 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
     block_scale: bool = False
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> Masks:
+        """Fit at a fraction of the smallest penalty that gives an empty model."""
         n, C, D = len(codes), len(self.classes_), total_width(blocks)
         Y = codes[:, None].astype(np.float64) if C == 2 else np.eye(C)[codes]
         mean = Y.mean(axis=0)
-        first = np.max(np.abs(project_all(blocks, Y - mean)), axis=1) / n
-        top = float(first.max()) / self.l1_ratio
+        start = np.max(np.abs(project_all(blocks, Y - mean)), axis=1) / n
+        top = float(start.max()) / self.l1_ratio
         lam = self.penalty_ = self.fraction * (top if top > 0 else 1.0)
         offset = np.log(mean) if C > 2 else np.log(mean / (1.0 - mean))
         w = np.zeros((D, Y.shape[1]))
@@ -193,11 +203,11 @@ class ElasticNetLogisticClassifier(BaselineClassifier):
 
         def correlations(active: NDArray[np.intp], coef: Array) -> Array:
             residual = _mean(gather_columns(blocks, active) @ coef.T + offset) - Y
-            gap = np.max(np.abs(project_all(blocks, residual)), axis=1)
-            return np.asarray(gap / (n * lam * self.l1_ratio))
+            gradient = np.max(np.abs(project_all(blocks, residual)), axis=1)
+            return np.asarray(gradient / (n * lam * self.l1_ratio))
 
         _, _, self.n_rounds_ = solve_on_working_set(
-            D, solve, correlations, first, tol=10 * self.tol, name="the elastic net"
+            D, solve, correlations, start, tol=10 * self.tol, name="the elastic net"
         )
         if self.n_iter_ >= self.max_iter:
             warnings.warn(
@@ -266,6 +276,7 @@ class L1SVMClassifier(BaselineClassifier):
     random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> Masks:
+        """Fit at `C`, by default a multiple of the smallest one at which a column is used."""
         K = len(self.classes_)
         signs = one_against_rest(codes, K)
         weight = compute_class_weight(
@@ -274,10 +285,10 @@ class L1SVMClassifier(BaselineClassifier):
         # liblinear weighs a row by its own class in the binary case; one against the rest, the
         # rest has weight 1.
         s = weight[codes][:, None] if K == 2 else np.where(signs > 0, weight[codes][:, None], 1.0)
-        first = np.abs(project_all(blocks, s * signs))  # (D, 1 or C)
+        start = np.abs(project_all(blocks, s * signs))  # (D, 1 or C)
         # The model is empty below 1 / (2 max_j |x_j'(s * y)|), over the columns and the constant
         # one that liblinear penalises too (`sklearn.svm.l1_min_c`).
-        top = max(float(np.max(first, initial=0.0)), float(np.abs(np.sum(s * signs, axis=0)).max()))
+        top = max(float(np.max(start, initial=0.0)), float(np.abs(np.sum(s * signs, axis=0)).max()))
         smallest = 0.5 / top if top > 0 else 1.0
         C = self.C_ = float(self.C) if self.C is not None else float(self.c_ratio * smallest)
         converged = True
@@ -306,7 +317,7 @@ class L1SVMClassifier(BaselineClassifier):
 
         D = total_width(blocks)
         active, coef, self.n_rounds_ = solve_on_working_set(
-            D, solve, correlations, np.max(first, axis=1), tol=1e-2, name="LSVM-l1"
+            D, solve, correlations, np.max(start, axis=1), tol=1e-2, name="LSVM-l1"
         )
         if not converged:
             warnings.warn(

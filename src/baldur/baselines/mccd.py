@@ -43,7 +43,7 @@ def _row_weights(R: Array) -> Array:
 def mccd_objective(
     weights: list[Array], P: list[Array], residuals: list[Array], g1: Array, g2: float
 ) -> float:
-    """Robust misfit + g1 ||W||^2 + g2 HSIC, each unordered pair of views counted once.
+    """Return robust misfit + g1 ||W||^2 + g2 HSIC, each unordered pair of views counted once.
 
     The misfit is ``sum_v sum_i sqrt(||F_vi W_v + b_v - z_i||^2 + 1e-8)``; the floor inside the root
     is what the row weights of the update majorise, so this and not the unfloored sum never rises.
@@ -63,8 +63,8 @@ def update_view(
     """Return weights and offset of one view, with the outputs of the other views held fixed.
 
     ``W = (F'(Hu + g2 S)F + g1 I)^-1 F' Hu Z``, ``b = (Z - F W)'u / 1'u`` with
-    ``Hu = U - U11'U/(1'u)`` and ``S = H (sum_w P_w P_w') H``. Shapes: F (n, r), others (n, C) each
-    and already centred, u (n,), Z (n, C).
+    ``Hu = U - U11'U/(1'u)`` and ``S = H (sum_w P_w P_w') H``. Shapes: F (n, r), others P_w (n, C)
+    each and already centred, row weights u (n,), relaxed targets Z (n, C).
 
     ``F'(Hu + g2 S)F`` is ``A'A`` for the rows ``A`` of F, centred and scaled by the roots of u, and
     ``sqrt(g2) P_w'F`` below them: the product of a matrix with itself takes half of the work.
@@ -93,10 +93,12 @@ def fit_mccd(
     tol: float = 1e-6,
     signed: bool = False,
 ) -> tuple[list[Array], list[Array], Array, list[float]]:
-    """Alternate views, slack and row weights until the objective converges.
+    """Fit a robust regression of each view to shared relaxed targets, updating all in turn.
 
-    Shapes: F (n, r_v); returns weights (r_v, C) and offsets (C,) of each view, the slack (n, C) and
-    the objective per round.
+    The targets are ``Z = Y + B slack`` with B = 1 for the class of a row and -1 for the others.
+
+    Shapes: features F_v (n, r_v), Y (n, C) of 0 and 1; returns weights (r_v, C) and offsets (C,) of
+    each view, the slack (n, C) and the objective per round.
     """
     V, B = len(F), 2.0 * Y - 1.0
     g1 = np.broadcast_to(np.asarray(g1, dtype=np.float64), (V,))
@@ -123,7 +125,7 @@ def fit_mccd(
         history.append(mccd_objective(weights, P, residuals, g1, g2))
         before, now = history[-2:]
         change = (now - before) / max(abs(before), np.finfo(np.float64).tiny)
-        if signed and round_ > 6 and change < tol:
+        if signed and round_ > 6 and change < tol:  # the rule of the authors' code
             break
         if not signed and abs(change) < tol:
             break
@@ -203,6 +205,7 @@ class MCCDClassifier(BaselineClassifier):
     tol: float = 1e-6
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        """Fit `fit_mccd` on features of each view, and carry its weights over to their columns."""
         if np.ndim(self.g1) == 1 and len(self.g1) != len(blocks):
             raise InputError(
                 f"g1 must have one value per view. There are {len(blocks)} views "

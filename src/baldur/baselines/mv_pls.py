@@ -60,7 +60,7 @@ def fit_pls(K: list[Array], Y: Array, n_components: int) -> tuple[Array, Array, 
             break
         raw = total @ Eu / size
         t = deflate(raw)
-        if t @ t <= 1e-14 * (raw @ raw):
+        if t @ t <= 1e-14 * (raw @ raw):  # nothing is left but rounding
             break
         T.append(t)
         U.append(Eu / size)
@@ -71,7 +71,7 @@ def fit_pls(K: list[Array], Y: Array, n_components: int) -> tuple[Array, Array, 
 
 
 def pls_coefficients(total: Array, Y: Array, scores: Array, duals: Array) -> tuple[Array, Array]:
-    """Return the dual coefficients (n, C) with ``B = X' coef_dual``, and the Y loadings Q (C, K).
+    """Return dual coefficients A (n, C), with weights ``B = X'A``, and the Y loadings Q (C, K).
 
     Shapes: total (n, n) is the sum of the Gram matrices, Y (n, C), scores and duals (n, K).
     """
@@ -134,9 +134,9 @@ class MVPLSClassifier(BaselineClassifier):
         _fit_components(self, blocks, Y, int(n_components))
 
     def _proba(self, blocks: list[Block]) -> Array:
-        """Outputs clipped to [0, 1] and renormalised; uncalibrated."""
+        """Return outputs clipped to [0, 1] and divided by their sum; they are not calibrated."""
         out = self._linear(blocks)
-        if out.shape[1] == 1:
+        if out.shape[1] == 1:  # two classes have one output, fitted to -1 and 1
             out = out / 2.0 * np.array([-1.0, 1.0]) + 0.5
         out = np.clip(out, 1e-6, 1.0 - 1e-6)
         return np.asarray(out / out.sum(axis=1, keepdims=True))
@@ -187,7 +187,7 @@ class MVPLSRegressor(BaselineRegressor):
 def _fit_components(
     fitted: MVPLSClassifier | MVPLSRegressor, blocks: list[Block], Y: Array, n_components: int
 ) -> None:
-    """Fit the components and set the fitted attributes."""
+    """Fit a PLS regression of Y (n, C), and set weights and importances by view."""
     K = [b.gram() for b in blocks]
     scores, duals, shares = fit_pls(K, Y, min(n_components, len(Y) - 1))
     coef_dual, loadings = pls_coefficients(np.add.reduce(K), Y, scores, duals)

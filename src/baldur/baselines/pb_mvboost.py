@@ -45,11 +45,14 @@ class Ensemble:
     example_weights: Array
 
     def vote(self, views: list[Array]) -> Array:
-        """Return ``sum_v rho_v sum_t Q_vt h_vt(x) / sum_v rho_v sum_t |Q_vt|``, in [-1, 1]."""
+        """Return the weighted vote of each row, in [-1, 1].
+
+        It is ``sum_v rho_v sum_t Q_vt h_vt(x) / sum_v rho_v sum_t |Q_vt|``.
+        """
         total = np.zeros(len(views[0]))
         size = float(np.sum(np.abs(self.Q) * self.rho))
-        for t, row in enumerate(self.trees):
-            for v, tree in enumerate(row):
+        for t, voters in enumerate(self.trees):
+            for v, tree in enumerate(voters):
                 weight = self.rho[v] * self.Q[t, v]
                 if tree is not None and weight != 0.0:
                     total += weight * _predict(tree, views[v])
@@ -62,10 +65,11 @@ def _predict(tree: DecisionTreeClassifier, X: Array) -> Array:
 
 
 def c_bound_terms(P: Array, q: Array, y: Array, w: Array) -> tuple[float, float]:
-    """Weighted risk and disagreement of one view's voters.
+    """Return risk r and disagreement d of one view's T voters, under example weights w.
 
     ``r = sum_s q_s err_w(h_s)`` and ``d = sum_{s,s'} q_s q_s' (1 - (P diag(w) P')_{ss'}) / 2``.
-    Shapes: votes P (T, n) in {-1, +1}, q (T,), y (n,), w (n,) summing to 1.
+    Shapes: votes P (T, n) in {-1, +1}, voter weights q (T,), labels y (n,) in {-1, +1}, w (n,)
+    summing to 1.
     """
     errors = (1.0 - P @ (w * y)) / 2.0
     margin = q @ P  # the double sum needs no T x T matrix
@@ -74,10 +78,13 @@ def c_bound_terms(P: Array, q: Array, y: Array, w: Array) -> tuple[float, float]
 
 
 def optimise_views(r: Array, d: Array, last: Array, jacobian: str = "ones") -> Array:
-    """View weights on the simplex that maximise ``(1 - 2 rho'r)^2 / (1 - 2 rho'd)``, by SLSQP.
+    """Return view weights rho on the simplex that maximise ``(1 - 2 rho'r)^2 / (1 - 2 rho'd)``.
 
-    Started at uniform weights, which are also the answer to terms that are not finite; a search
-    that leaves the simplex falls back to ``last``.
+    By SLSQP, started at uniform weights, which are also the answer to terms that are not finite; a
+    search that leaves the simplex falls back to ``last``. ``jacobian`` is that of the constraint:
+    "ones", or else the weights, as in the authors' code.
+
+    Shapes: risks r, disagreements d and last (V,) of V views.
     """
     V = len(r)
     uniform = np.full(V, 1.0 / V)
@@ -137,24 +144,24 @@ def fit_pb_mvboost(
     P = np.zeros((V, n_rounds, n))
     history = np.zeros((n_rounds, V))
     for t in range(n_rounds):
-        row: list[DecisionTreeClassifier | None] = []
+        voters: list[DecisionTreeClassifier | None] = []
         for v, X in enumerate(views):
             seed = fixed if fixed_tree_seed else int(rng.randint(np.iinfo(np.int32).max))
             if rho[v] <= SILENT:
-                row.append(None)
+                voters.append(None)
                 continue
             tree = DecisionTreeClassifier(
                 max_depth=max_depth, splitter=splitter, random_state=seed
             ).fit(X, y, sample_weight=w, check_input=False)
             P[v, t] = _predict(tree, X)
             error = float(np.sum(w[P[v, t] != y]))
-            if error <= 0.0:
+            if error <= 0.0:  # a voter without an error would have an infinite weight
                 error = 0.1 * float(w.min())
             error = float(np.clip(error, 1e-300, 1.0 - 1e-12))
             Q[t, v] = 0.5 * np.log((1.0 - error) / error)
-            row.append(tree)
-        trees.append(row)
-        if t >= 1:
+            voters.append(tree)
+        trees.append(voters)
+        if t >= 1:  # a single voter of a view has no disagreement
             terms = []
             for v in range(V):
                 q = Q[: t + 1, v]
@@ -228,6 +235,7 @@ class PBMVBoostClassifier(BaselineClassifier):
     random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        """Boost one ensemble for two classes, or one for each class against the rest."""
         views = self._dense(blocks)
         rng = check_random_state(self.random_state)
         targets = one_against_rest(codes, len(self.classes_)).T
@@ -250,11 +258,11 @@ class PBMVBoostClassifier(BaselineClassifier):
         self.ties_ = [1.0 if y.sum() > 0.0 else -1.0 for y in targets]
         used = {b.name: np.zeros(b.width, dtype=bool) for b in blocks}
         for e in self.ensembles_:
-            for t, row in enumerate(e.trees):
-                for v, (b, tree) in enumerate(zip(blocks, row, strict=True)):
+            for t, voters in enumerate(e.trees):
+                for v, (b, tree) in enumerate(zip(blocks, voters, strict=True)):
                     if tree is not None and e.rho[v] * e.Q[t, v] != 0.0:
                         split = tree.tree_.feature
-                        used[b.name][split[split >= 0]] = True
+                        used[b.name][split[split >= 0]] = True  # negative in leaves
         self.used_features_ = {b.name: b.over_input(used[b.name]) for b in blocks}
 
     def _dense(self, blocks: list[Block]) -> list[NDArray[Any]]:

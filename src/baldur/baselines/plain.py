@@ -90,6 +90,7 @@ class SideBySideBaseline(BaselineEstimator):
         return self
 
     def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn's checks expect, with some of the estimator that it fits."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         if tags.classifier_tags is not None and inner.classifier_tags is not None:
@@ -126,7 +127,7 @@ class SideBySideBaseline(BaselineEstimator):
         return selected
 
     def _fit_model(self, X: Array, y: NDArray[Any]) -> None:
-        """Fit the estimator; say which setting is illegal, and whether it did not converge."""
+        """Fit the estimator, with the errors and warnings of this package in place of its own."""
         name = type(self.estimator_).__name__
         try:
             converged = fit_converges(self.estimator_, X, y)
@@ -136,11 +137,11 @@ class SideBySideBaseline(BaselineEstimator):
             warnings.warn(
                 f"{name} did not converge; a stronger penalty converges sooner.",
                 NotConvergedWarning,
-                stacklevel=4,
+                stacklevel=4,  # the line that calls `fit` of a classifier
             )
 
     def _read_columns(self, blocks: list[Block], D: int) -> NDArray[np.bool_]:
-        """Return a mask (D,) of the selected columns; set weights or importances by view."""
+        """Return a mask of the selected columns, (D,); set weights or importances by view."""
         model = self.estimator_
         if hasattr(model, "coef_"):
             coef = np.atleast_2d(model.coef_)
@@ -149,8 +150,8 @@ class SideBySideBaseline(BaselineEstimator):
         if hasattr(model, "feature_importances_"):
             importance = model.feature_importances_
             self.feature_importances_ = self._split(importance, blocks)
-            least = 0.0 if self.selection == "used" else float(importance.mean())
-            return np.asarray(importance > least)
+            threshold = 0.0 if self.selection == "used" else float(importance.mean())
+            return np.asarray(importance > threshold)
         return np.zeros(D, dtype=bool) if self.layout == "none" else _columns_of_splits(model, D)
 
     def _matrix(self, blocks: list[Block]) -> NDArray[Any]:
@@ -169,6 +170,7 @@ class SideBySideClassifier(SideBySideBaseline, BaselineClassifier):
         return 1 if self.layout == "none" else 2
 
     def _scores(self, blocks: list[Block]) -> Array:
+        """Return linear predictors, or else probabilities or their logarithms; (n, C)."""
         if hasattr(self.estimator_, "coef_"):
             return self._linear(blocks)
         p = self._proba(blocks)
@@ -195,6 +197,7 @@ class SideBySideRegressor(SideBySideBaseline, BaselineRegressor):
     unit_target: bool = False
 
     def _fit(self, blocks: list[Block], target: NDArray[Any]) -> Masks | None:
+        """Fit the estimator, with `unit_target` to outcomes divided by their standard deviation."""
         unit = (float(target.std()) or 1.0) if self.unit_target else 1.0
         selected = super()._fit(blocks, target / unit)
         if hasattr(self.estimator_, "coef_"):
@@ -299,7 +302,7 @@ class SideBySide(MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = clone(self.estimator).fit(self._matrix(prepared), y)
         if hasattr(self.estimator_, "classes_"):
             self.classes_ = self.estimator_.classes_
-        cuts = np.cumsum([prepared[v].shape[1] for v in self.view_names_])
+        cuts = np.cumsum([prepared[v].shape[1] for v in self.view_names_])  # where each view ends
         used = np.ones(cuts[-1], dtype=bool)
         coef = getattr(self.estimator_, "coef_", None)
         importance = getattr(self.estimator_, "feature_importances_", None)
@@ -346,6 +349,7 @@ class SideBySide(MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self.estimator_.decision_function(self._open(X)))
 
     def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn's checks expect, with some of the estimator that it fits."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type

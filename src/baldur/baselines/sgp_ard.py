@@ -47,7 +47,10 @@ class SGPFit:
     elbo: list[float]
 
     def predict(self, k_zz: Array, k_xz: Array) -> tuple[Array, Array]:
-        """Latent mean and variance from unit-variance kernels (M, M) and (n, M)."""
+        """Return latent means and variances (n,) of n new rows, from kernels of unit variance.
+
+        Shapes: k_zz (M, M) among M inducing rows, k_xz (n, M) of new rows with them.
+        """
         s2 = self.outputscale
         chol = np.linalg.cholesky(s2 * k_zz + self.jitter * np.eye(len(k_zz)))
         A = solve_triangular(chol, s2 * k_xz.T, lower=True)  # (M, n)
@@ -66,9 +69,12 @@ def fit_sgp(
     tol: float = 1e-4,
     seed: int = 0,
 ) -> SGPFit:
-    """Maximise the bound by Adam, full batch, with the inducing rows fixed.
+    """Fit a sparse variational Gaussian-process classifier, by Adam on the evidence bound.
 
-    Shapes: y (n,).
+    `inducing` are numbers of rows, which stay fixed.
+
+    Shapes: y (n,) of 0 and 1; inputs (n, D), or with `distances` squared distances (V, n, n) in
+    each of V views.
     """
     torch = import_extra("torch", "torch", "SGP+ARD")
     gpytorch = import_extra("gpytorch", "torch", "SGP+ARD")
@@ -152,15 +158,15 @@ def fit_sgp(
         target = torch.as_tensor(y).to(dtype)
         model.train()
         likelihood.train()
-        steps = torch.optim.Adam(model.parameters(), lr=lr)
+        optimiser = torch.optim.Adam(model.parameters(), lr=lr)
         history: list[float] = []
         for _ in range(max_iter):
-            steps.zero_grad()
+            optimiser.zero_grad()
             loss = -bound(model(x), target)
             loss.backward()
-            steps.step()
+            optimiser.step()
             history.append(-float(loss.detach()))
-            if len(history) > 20:
+            if len(history) > 20:  # the gain of 20 steps, as single ones go up and down
                 gain = history[-1] - history[-21]
                 if gain < tol * abs(history[-21]):
                     break
@@ -243,6 +249,7 @@ class SGPARDClassifier(BaselineClassifier):
     random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> None:
+        """Choose inducing rows by k-means++, and fit a process for each class against the rest."""
         import_extra("torch", "torch", "SGP+ARD")
         import_extra("gpytorch", "torch", "SGP+ARD")
         rng = check_random_state(self.random_state)
@@ -278,8 +285,8 @@ class SGPARDClassifier(BaselineClassifier):
         else:
             inputs = np.stack([_squared_distances(g, self.unit_) for g in grams])
             # X'e_i is the i-th row: inducing rows are stored without a copy of the others.
-            pick = np.eye(n)[:, inducing]
-            self.inducing_ = {b.name: b.project(pick) for b in blocks}
+            unit_vectors = np.eye(n)[:, inducing]
+            self.inducing_ = {b.name: b.project(unit_vectors) for b in blocks}
         self.models_ = [
             fit_sgp(
                 inputs,
@@ -334,6 +341,7 @@ class SGPARDClassifier(BaselineClassifier):
         return np.maximum(zz, 0.0) / self.unit_, np.maximum(xz, 0.0) / self.unit_
 
     def _proba(self, blocks: list[Block]) -> Array:
+        """Return probit probabilities (n, C); of several classes they are divided by their sum."""
         p = ndtr(self._scores(blocks))
         if p.shape[1] == 1:
             return np.column_stack([1.0 - p[:, 0], p[:, 0]])

@@ -26,7 +26,11 @@ from baldur.exceptions import NotConvergedWarning
 
 
 def ridge_logistic(F: Array, codes: NDArray[np.intp], C: float) -> tuple[Array, Array]:
-    """Return weights (r, 1 or K) and offsets (K,) of ``C sum logloss + 0.5 ||w||^2``."""
+    """Return the weights and offsets that minimise ``C sum logloss + 0.5 ||w||^2``.
+
+    Shapes: features F (n, r), codes (n,) of K classes; returns (r, K) and (K,), or one column for
+    two classes.
+    """
     model = LogisticRegression(C=C, max_iter=2000, tol=1e-6)
     # Where every column is constant, a column of zeros leaves only the offset.
     if not fit_converges(model, F if F.shape[1] else np.zeros((len(F), 1)), codes):
@@ -45,7 +49,7 @@ def _log_proba(linear: Array) -> Array:
 def out_of_fold(
     F: Array, codes: NDArray[np.intp], C: float, folds: list[Any], absent: NDArray[np.bool_]
 ) -> Array:
-    """Return out-of-fold log-probabilities (n, K) of each row; rows with a missing view get 0.
+    """Return out-of-fold log-probabilities (n, K) from one view; rows without the view get 0.
 
     A missing view carries no information about the class, so its log-probabilities are equal.
     """
@@ -54,7 +58,7 @@ def out_of_fold(
     for train, test in folds:
         train = train[~absent[train]]
         if len(np.unique(codes[train])) < K:
-            continue
+            continue  # these rows keep equal log-probabilities
         w, b = ridge_logistic(F[train], codes[train], C)
         out[test] = _log_proba(F[test] @ w + b)
     out[absent] = 0.0
@@ -69,12 +73,15 @@ def fit_stack(Z: Array, codes: NDArray[np.intp], penalty: float) -> tuple[Array,
     """Return non-negative view weights (V,) and class offsets (K,) that combine log-probabilities.
 
     ``min mean logloss(b_c + sum_v a_v Z_vic) + penalty sum_v a_v`` over ``a >= 0``: on the
-    non-negative orthant the l1 penalty is a group lasso over whole views. Z: (V, n, K).
+    non-negative orthant the l1 penalty is a group lasso over whole views.
+
+    Shapes: log-probabilities Z (V, n, K) of V views, codes (n,) of K classes.
     """
     V, n, K = Z.shape
     Y = np.eye(K)[codes]
 
     def value(theta: Array) -> tuple[float, Array]:
+        """Return the objective and its gradient."""
         a, b = theta[:V], theta[V:]
         P = softmax(np.tensordot(a, Z, axes=1) + b, axis=1)
         loss = -np.mean(np.log(P[np.arange(n), codes] + 1e-300))
@@ -139,6 +146,7 @@ class StackingClassifier(BaselineClassifier):
     random_state: Any = None
 
     def _fit(self, blocks: list[Block], codes: NDArray[np.intp]) -> Masks:
+        """Fit a ridge logistic model per view, and weigh them by out-of-fold predictions."""
         n, K = len(codes), len(self.classes_)
         # A class of one row cannot be left out: fall back to fitted values.
         every = np.arange(n)
@@ -167,6 +175,7 @@ class StackingClassifier(BaselineClassifier):
         return {b.name: b.mask(self.view_weights_[b.name] > 1e-8) for b in blocks}
 
     def _scores(self, blocks: list[Block]) -> Array:
+        """Return the weighted sum of the views' log-probabilities, (n, K), up to a constant."""
         total = np.tile(self.offset_, (blocks[0].view.shape[0], 1))
         for b in blocks:
             z = _log_proba(b.predict(self.coef_[b.name]) + self.intercepts_[b.name])
