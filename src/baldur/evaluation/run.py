@@ -156,7 +156,7 @@ class Progress:
     _counted: set[tuple[str, str]] = field(default_factory=set)
 
     def _expect(self, model: str, kind: str, count: int) -> None:
-        """Expect more jobs of a model, or fewer where its settings failed."""
+        """Add to the jobs that are expected of a model; a negative count takes jobs back."""
         self.total += count
         self._left[model, kind] += count
 
@@ -311,7 +311,7 @@ class _Run:
         self._measured = {views: rows_with_views(comparison.data, views) for views in sets}
 
     def run(self, tasks: Sequence[Task], shared: SharedData | None) -> list[FinishedTask]:
-        """Select settings and fit them; without data, take all results from the store."""
+        """Score settings, and fit the best of each task; without data, take all from the store."""
         self.progress = Progress(n_jobs=self.runner.n_jobs, inner=self.comparison.plan.inner)
         for task in tasks:
             if task.searched:
@@ -320,6 +320,7 @@ class _Run:
         parts = [list(part) for _, part in groupby(tasks, key=lambda task: task.model.name)]
         # One job of every model comes first, so that the time left can be estimated.
         ahead = [self.first_jobs(part[0])[0] for part in parts]
+        # Where workers outnumber the tasks of a model, models are run together.
         if any(len(part) < self.runner.n_jobs for part in parts):
             parts = [list(tasks)]
         done: list[FinishedTask] = []
@@ -383,6 +384,7 @@ class _Run:
                     self.results[job.key] = result
                     self.progress._count(job, result)
                     self._tell()
+        # Jobs with one key, of models that are alike, were run once and are counted for each.
         for job in jobs:
             counted = self.progress._count(job, self.results[job.key], reused=True)
             if counted and shared is not None:
@@ -417,6 +419,7 @@ class _Run:
         return self._job(task, setting, [(task.fold.train, task.fold.test)], "final")
 
     def _job(self, task: Task, setting: dict[str, Any], splits: list[Split], kind: str) -> Job:
+        """Return a job, whose key is a hash of everything that its result depends on."""
         comparison, model, y = self.comparison, task.model, task.y
         groups, n_classes = comparison.plan.inner_groups, comparison.n_classes
         searching = kind == "setting"
@@ -436,18 +439,18 @@ class _Run:
 
     def _inner_folds(self, task: Task) -> list[Split]:
         """Return the inner folds of a task, made once for all models."""
-        at = (task.permutation, task.fold.repeat, task.fold.number)
-        if at not in self._inner:
-            self._inner[at] = self.comparison.plan.inner_folds(task.labels, task.fold)
-        return self._inner[at]
+        key = (task.permutation, task.fold.repeat, task.fold.number)
+        if key not in self._inner:
+            self._inner[key] = self.comparison.plan.inner_folds(task.labels, task.fold)
+        return self._inner[key]
 
     def _platt_folds(self, task: Task, estimator: Any) -> list[Split]:
         """Return folds of the training rows for Platt scaling, where a model needs it."""
         if not needs_platt(estimator, self.comparison.n_classes) or task.permutation:
             return []
         try:
-            has = self._measured[task.model.views]
-            return _measured_rows(self._inner_folds(task), has, test=True)
+            measured = self._measured[task.model.views]
+            return _measured_rows(self._inner_folds(task), measured, test=True)
         except InputError:
             # Too few rows for inner folds, which this model may not have asked for.
             return []
@@ -457,11 +460,13 @@ class _Run:
             self.on_progress(self.progress)
 
 
-def _measured_rows(splits: list[Split], has: np.ndarray | None, *, test: bool) -> list[Split]:
-    """Leave samples without any view of a model out of its training rows.
+def _measured_rows(splits: list[Split], measured: np.ndarray | None, *, test: bool) -> list[Split]:
+    """Leave samples without any view of a model out of training rows, with `test` of test rows too.
 
-    Shapes: splits (train, test), has (n_samples,); returns (train, test).
+    Shapes: splits of (train, test) row numbers, measured (n_samples,); returns as splits.
     """
-    if has is None or has.all():
+    if measured is None or measured.all():
         return splits
-    return [(a[has[a]], b[has[b]] if test else b) for a, b in splits]
+    return [
+        (train[measured[train]], rows[measured[rows]] if test else rows) for train, rows in splits
+    ]

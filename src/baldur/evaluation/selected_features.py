@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 def nogueira(
     selections: Sequence[np.ndarray], n_features: int, level: float = 0.95
 ) -> tuple[float, float, float, float]:
-    """Return the stability of selections out of the same features, its error and its interval.
+    """Return Nogueira's stability of selections, its standard error and the ends of its interval.
 
-    The ends of the interval are limited to -1 and 1; figures that are not defined are NaN.
+    It is 1 for equal selections and 0 on average for random ones (Nogueira, Sechidis and Brown,
+    JMLR 18, 2018). Figures that are not defined are NaN.
+
+    Shapes: selections (n_selected,) feature numbers of each of m fits.
     """
     m, sizes = len(selections), np.array([len(s) for s in selections], dtype=float)
     if m < 2:
@@ -38,20 +41,22 @@ def nogueira(
     )
     # Reference levels of categories may be selected beside the features that are counted.
     d = max(int(n_features), len(used))
-    p = counts / m
+    p = counts / m  # Share of the fits that select each used feature
     q = sizes.mean() / d
-    spread = q * (1 - q)
-    if spread == 0:
+    chance_variance = q * (1 - q)  # Of a feature's selection, if features were drawn at random
+    if chance_variance == 0:
         return math.nan, math.nan, math.nan, math.nan
-    value = float(1.0 - m / (m - 1) * np.sum(p * (1 - p)) / d / spread)
+    value = float(1.0 - m / (m - 1) * np.sum(p * (1 - p)) / d / chance_variance)
     if m == 2:
         return value, math.nan, math.nan, math.nan
-    hits = np.array([p[np.searchsorted(used, s)].sum() for s in selections])
+    # Each fit's part in the variance of the index: phi in the paper.
+    agreement = np.array([p[np.searchsorted(used, s)].sum() for s in selections]) / d
     share = sizes / d
-    phi = (hits / d - share * q + value / 2 * (2 * share * q - share - q + 1)) / spread
+    correction = value / 2 * (2 * share * q - share - q + 1)
+    phi = (agreement - share * q + correction) / chance_variance
     error = float(np.sqrt(4 / m**2 * np.sum((phi - phi.mean()) ** 2)))
-    reach = float(ndtri(0.5 + level / 2)) * error
-    return value, error, max(value - reach, -1.0), min(value + reach, 1.0)
+    half_width = float(ndtri(0.5 + level / 2)) * error
+    return value, error, max(value - half_width, -1.0), min(value + half_width, 1.0)
 
 
 WIDEST_LISTED = 10_000
@@ -70,14 +75,17 @@ class SelectedFeatures:
     """The features of one view that one fit selected."""
 
     index: np.ndarray  # (k,); Their columns
-    weight: np.ndarray | None = None  # (k, n_readings)
+    weight: np.ndarray | None = None  # (k, n_weight_classes)
     raw: np.ndarray | None = None
     variance: float | None = None
 
-    def weights(self, n_readings: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return both kinds of weights, NaN where the model has none."""
-        none = np.full((len(self.index), n_readings), np.nan)
-        return none if self.weight is None else self.weight, none if self.raw is None else self.raw
+    def weights(self, n_weight_classes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return both kinds of weights, NaN where the model has none.
+
+        Shapes: returns weight, raw (k, n_weight_classes).
+        """
+        nan = np.full((len(self.index), n_weight_classes), np.nan)
+        return nan if self.weight is None else self.weight, nan if self.raw is None else self.raw
 
 
 @dataclass(frozen=True)
@@ -123,19 +131,19 @@ def selection_frame(
     fits: Mapping[str, Sequence[Any]],
     mv: MultiView,
     n_features: Mapping[str, int],
-    readings: Sequence[str],
+    weight_classes: Sequence[str],
 ) -> pd.DataFrame:
     """Summarise the selections of every model over its folds.
 
     Each view has one row with feature "*" for all its features together; below it come the
     features selected in at least one fold (left out for a view wider than 10,000 of which every
-    fold selects all), one row for each of `readings`. `folds` holds the number selected in each
-    fold, in the order of repeats and folds; `frequency` is their mean over `n_features`. Mean
+    fold selects all), one row for each of `weight_classes`. `folds` holds the number selected in
+    each fold, in the order of repeats and folds; `frequency` is their mean over `n_features`. Mean
     weights, per standard deviation and per unit of the input, are over the folds that select the
     feature; sign agreement is the share of them that have the commoner sign.
     """
     parts = [
-        {"model": model, **_view_selection(folds, view, n_features, mv, readings)}
+        {"model": model, **_view_selection(folds, view, n_features, mv, weight_classes)}
         for model, folds in fits.items()
         for view in folds[0].selected
     ]
@@ -147,41 +155,47 @@ def _view_selection(
     view: str,
     n_features: Mapping[str, int],
     mv: MultiView,
-    readings: Sequence[str],
+    weight_classes: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the rows of one view: the view as a whole, and the features that some fold selects."""
+    """Return the rows of one view as columns: the view as a whole, and features of any fold.
+
+    Inside, axes are (features, folds) and (features, weight classes, folds).
+    """
     width = n_features[view]
     counts = [len(f.selected[view].index) for f in folds]
     used = np.unique(np.concatenate([f.selected[view].index for f in folds])).astype(np.intp)
     if _too_wide(folds, view, width):
         used = used[:0]
-    shape = (len(used), len(readings), len(folds))
-    hits = np.zeros((len(used), len(folds)), dtype=np.int8)
+    shape = (len(used), len(weight_classes), len(folds))
+    is_selected = np.zeros((len(used), len(folds)), dtype=np.int8)
     weights, raws = np.zeros(shape), np.zeros(shape)
     for j, f in enumerate(folds if len(used) else ()):
         at = np.searchsorted(used, f.selected[view].index)
-        hits[at, j] = 1
-        weights[at, :, j], raws[at, :, j] = f.selected[view].weights(len(readings))
-    count = np.maximum(hits.sum(axis=1), 1)[:, None]
+        is_selected[at, j] = 1
+        weights[at, :, j], raws[at, :, j] = f.selected[view].weights(len(weight_classes))
+    count = np.maximum(is_selected.sum(axis=1), 1)
     # A fold whose training rows lack a class has no weights for it.
-    defined = np.maximum((np.isfinite(weights) & (hits[:, None, :] == 1)).sum(axis=2), 1)
-    nothing = np.isnan(weights).sum(axis=2) == hits.sum(axis=1)[:, None]
+    defined = np.maximum((np.isfinite(weights) & (is_selected[:, None, :] == 1)).sum(axis=2), 1)
+    undefined = np.isnan(weights).sum(axis=2) == is_selected.sum(axis=1)[:, None]
     mean, raw = (
-        np.where(nothing, np.nan, np.nansum(part, axis=2) / defined) for part in (weights, raws)
+        np.where(undefined, np.nan, np.nansum(part, axis=2) / defined) for part in (weights, raws)
     )
     with np.errstate(invalid="ignore"):
         plus, minus = (weights > 0).sum(axis=2), (weights < 0).sum(axis=2)
-    agreement = np.where(nothing, np.nan, np.maximum(plus, minus) / defined)
-    order = np.lexsort((used, -np.nan_to_num(np.abs(mean)).max(axis=1, initial=0.0), -count[:, 0]))
-    each = np.repeat(order, len(readings))
+    agreement = np.where(undefined, np.nan, np.maximum(plus, minus) / defined)
+    # The features selected most often come first, of equals the largest mean weight.
+    order = np.lexsort((used, -np.nan_to_num(np.abs(mean)).max(axis=1, initial=0.0), -count))
+    each = np.repeat(order, len(weight_classes))  # The feature of every row of the table
     names = mv.view(view).names_of(used)[each]
-    by_fold = [";".join(map(str, row)) for row in (counts, *hits[each].tolist())]
+    by_fold = [";".join(map(str, row)) for row in (counts, *is_selected[each].tolist())]
     return {
         "view": view,
         "feature": np.array(["*", *names], dtype=object),
-        "class": np.array(["*", *np.tile(np.asarray(readings, dtype=object), len(used))], object),
+        "class": np.array(
+            ["*", *np.tile(np.asarray(weight_classes, dtype=object), len(used))], object
+        ),
         "n_features": np.r_[width, np.ones(len(each), dtype=int)],
-        "frequency": np.r_[np.mean(counts) / width, (count / len(folds))[each, 0]],
+        "frequency": np.r_[np.mean(counts) / width, (count / len(folds))[each]],
         "mean_weight": np.r_[np.nan, mean[order].ravel()],
         "mean_raw_weight": np.r_[np.nan, raw[order].ravel()],
         "sign_agreement": np.r_[np.nan, agreement[order].ravel()],
@@ -204,9 +218,9 @@ def percent_selected(selection: pd.DataFrame) -> pd.DataFrame:
 
 
 def weights_frame(
-    fits: Mapping[str, Sequence[Any]], mv: MultiView, readings: Sequence[str]
+    fits: Mapping[str, Sequence[Any]], mv: MultiView, weight_classes: Sequence[str]
 ) -> pd.DataFrame:
-    """List the selected features of every fold with their weights, a row for each of `readings`.
+    """List the selected features of every fold with their weights, a row for each class.
 
     `weight` is per standard deviation, `raw_weight` per unit of the input. Views wider than 10,000
     of which a model selects all features are left out.
@@ -217,15 +231,15 @@ def weights_frame(
             for view, selected in f.selected.items():
                 if not len(selected.index) or _too_wide(folds, view, mv.n_features[view]):
                     continue
-                weight, raw = selected.weights(len(readings))
+                weight, raw = selected.weights(len(weight_classes))
                 names = mv.view(view).names_of(selected.index.astype(np.intp))
                 part = {
                     "model": model,
                     "repeat": f.repeat + 1,
                     "fold": f.fold + 1,
                     "view": view,
-                    "feature": np.repeat(names, len(readings)),
-                    "class": np.tile(np.asarray(readings, dtype=object), len(names)),
+                    "feature": np.repeat(names, len(weight_classes)),
+                    "class": np.tile(np.asarray(weight_classes, dtype=object), len(names)),
                     "weight": weight.ravel(),
                     "raw_weight": raw.ravel(),
                 }
@@ -240,10 +254,11 @@ def stability_of(
     selection: pd.DataFrame,
     level: float,
 ) -> Stability:
-    """Compute the index per view and over all views, and the share of each view."""
+    """Return the stability of every model: the index of views, their features and shares."""
     index_rows = []
     for model, folds in fits.items():
         views = list(folds[0].selected)
+        # Features of all views are numbered side by side, each view from its start.
         starts = np.cumsum([0, *(mv.n_features[v] for v in views)])
         sets = {v: [f.selected[v].index for f in folds] for v in views}
         joined = [
@@ -313,7 +328,7 @@ LEAST = 3
 def feature_correlations(data: MultiView, features: Sequence[tuple[str, str]]) -> pd.DataFrame:
     """Give Pearson's correlation of every pair of features, over the people who have both.
 
-    Shapes: features (view, feature).
+    Features are given as pairs of the names of a view and of its feature.
     """
     values: dict[tuple[str, str], np.ndarray] = {}
     for view in dict.fromkeys(view for view, _ in features):
@@ -423,19 +438,23 @@ def few_features_frame(
     predictions: Callable[[Mapping[str, Sequence[Any]]], pd.DataFrame],
     classes: Sequence[str],
 ) -> pd.DataFrame:
-    """Return the figures of every limit: model, limit, metric, estimate, low, high, ..."""
+    """Score the submodels of every model: model, limit (of features), metric, estimate, ...
+
+    Differences are those from the model as it was selected. `predictions` makes the predictions
+    table of some fits, as `NestedResult.predictions_of`.
+    """
     tables = []
     for model, folds in _with_submodels(fits):
         sizes = {AS_SELECTED: [sum(len(s.index) for s in f.selected.values()) for f in folds]}
-        rows: dict[str, Sequence[Any]] = {}
+        by_limit: dict[str, Sequence[Any]] = {}
         for number in _limits(folds):
             few = [(f, f.few[number]) for f in folds]
             sizes[str(number)] = [len(submodel["columns"]) for _, submodel in few]
-            rows[str(number)] = [
+            by_limit[str(number)] = [
                 replace(f, label=submodel["label"], proba=submodel.get("proba"), margin=None)
                 for f, submodel in few
             ]
-        sample = Resampled(predictions({**rows, AS_SELECTED: folds}), list(classes))
+        sample = Resampled(predictions({**by_limit, AS_SELECTED: folds}), list(classes))
         statistics = []
         for limit, held in sample.models.items():
             size = np.array(sizes[limit], dtype=float)
@@ -465,7 +484,7 @@ def _limits(fits: Sequence[Any]) -> list[int]:
 
 
 def _chance(metric: str, sample: Resampled) -> float:
-    """Return what the base rate gives: one prediction for all, the frequencies or the mean."""
+    """Return the score of one prediction for all: the frequencies of classes, or the mean."""
     if metric in ("auc", "r2"):
         return 0.5 if metric == "auc" else 0.0
     _, predicted = sample.models[AS_SELECTED].repeats[0]
@@ -480,11 +499,12 @@ def few_names_frame(fits: Mapping[str, Sequence[Any]], data: MultiView) -> pd.Da
     rows = []
     for model, folds in _with_submodels(fits):
         views = list(folds[0].selected)
+        # Columns are counted over all views side by side; each view begins at its edge.
         edges = np.cumsum([0, *(data.n_features[view] for view in views)])
         for limit in _limits(folds):
             counts = Counter(int(c) for f in folds for c in f.few[limit]["columns"])
             for column, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-                m = int(np.searchsorted(edges, column, side="right")) - 1
-                feature = str(data.view(views[m]).feature_names[column - edges[m]])
-                rows.append((model, str(limit), views[m], feature, count, count / len(folds)))
+                v = int(np.searchsorted(edges, column, side="right")) - 1
+                feature = str(data.view(views[v]).feature_names[column - edges[v]])
+                rows.append((model, str(limit), views[v], feature, count, count / len(folds)))
     return pd.DataFrame(rows, columns=FEW_NAMES_COLUMNS)

@@ -80,8 +80,9 @@ def remove_orphans() -> None:
         with suppress(OSError):
             if folder.lstat().st_uid != os.getuid():
                 continue
-            with folder_lock(folder, wait=False) as left:
-                if left:
+            # The owner holds this lock as long as it lives.
+            with folder_lock(folder, wait=False) as is_orphan:
+                if is_orphan:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -160,7 +161,10 @@ def exit_with_parent(parent: int) -> None:
 
 
 def _map_large(source: Source, file: Path) -> Source:
-    """Return a source whose array, if it is large or mapped, is the whole of a file."""
+    """Return a source whose array, if it is large or mapped, is the whole of a file.
+
+    An array that is not yet is written to `file`; other sources are returned as they are.
+    """
     if isinstance(source, SubsetSource) and source.columns is None:
         return SubsetSource(_map_large(source.base, file), source.rows)
     if not isinstance(source, ArraySource) or _is_file(source.array):
@@ -197,6 +201,7 @@ class _Pickler(pickle.Pickler):
         self.files: set[str] = set()
 
     def persistent_id(self, value: Any) -> Any:
+        """Return what stands for a map of a file; None for an object that is pickled as usual."""
         if not _is_file(value):
             return None
         file, order = str(value.filename), "C" if value.flags.c_contiguous else "F"
@@ -214,6 +219,7 @@ class _Unpickler(pickle.Unpickler):
         self.folder = folder
 
     def persistent_load(self, pid: Any) -> np.memmap:
+        """Return the map that `_Pickler.persistent_id` gave `pid` for."""
         if isinstance(pid, np.ndarray):
             return _save_and_map(pid, self.folder / f"{uuid.uuid4().hex}.npy")
         file, dtype, shape, offset, order = pid

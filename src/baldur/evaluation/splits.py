@@ -42,20 +42,22 @@ def label_folds(Y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
        ECML PKDD 2011.
     """
     Y = np.asarray(Y).astype(bool)
-    rare = np.where(2 * Y.sum(axis=0) <= len(Y), Y, ~Y)
-    wanted = np.repeat(rare.sum(axis=0)[:, None] / k, k, axis=1)
+    has_rarer = np.where(2 * Y.sum(axis=0) <= len(Y), Y, ~Y)  # (n_samples, n_labels)
+    # Rows with the rarer value that each fold lacks, (n_labels, k), and rows it has room for, (k,).
+    wanted = np.repeat(has_rarer.sum(axis=0)[:, None] / k, k, axis=1)
     room = np.bincount(np.arange(len(Y)) % k, minlength=k)
     fold = np.full(len(Y), -1)
     order = rng.permutation(len(Y))
 
     def assign(row: int, lacking: np.ndarray) -> None:
+        # Of the folds with room the one that lacks most, of equals that with most room.
         fold[row] = np.lexsort((-room, -lacking, room == 0))[0]
-        wanted[rare[row], fold[row]] -= 1
+        wanted[has_rarer[row], fold[row]] -= 1
         room[fold[row]] -= 1
 
-    while (left := rare[fold < 0].sum(axis=0)).any():
+    while (left := has_rarer[fold < 0].sum(axis=0)).any():
         label = np.where(left > 0, left, len(Y) + 1).argmin()
-        for row in order[rare[order, label] & (fold[order] < 0)]:
+        for row in order[has_rarer[order, label] & (fold[order] < 0)]:
             assign(row, wanted[label])
     for row in order[fold[order] < 0]:
         assign(row, room)
@@ -149,9 +151,9 @@ class FoldPlan:
         return self.groups
 
     def outer_folds(self, y: np.ndarray) -> list[Fold]:
-        """Return the outer splits of the rows of `y`.
+        """Return the outer splits of the rows of `y`, repeat by repeat.
 
-        Shapes: y (n_samples,).
+        Shapes: y (n_samples,) or (n_samples, n_labels).
         """
         n = len(y)
         self._check_size(n)
@@ -177,36 +179,38 @@ class FoldPlan:
         units = rows if self.groups is None else self.groups[rows]
         names, first, unit = np.unique(units, return_index=True, return_inverse=True)
         # A group counts as its first row's class.
-        kind = np.zeros(len(names), dtype=int)
+        stratum = np.zeros(len(names), dtype=int)
         if self.classification:
-            kind = (y if y.ndim == 1 else label_strata(y, 1))[rows][first]
-        order = np.random.default_rng([self.seed, 5, fold.repeat, fold.number]).permutation(
-            len(names)
-        )
+            stratum = (y if y.ndim == 1 else label_strata(y, 1))[rows][first]
+        # The order does not depend on the share: smaller subsets lie within larger ones. The 5
+        # keeps these random numbers apart from those of folds and models.
+        rng = np.random.default_rng([self.seed, 5, fold.repeat, fold.number])
+        order = rng.permutation(len(names))
         kept = np.zeros(len(names), dtype=bool)
-        for c in np.unique(kind):
-            of_kind = order[kind[order] == c]
-            kept[of_kind[: int(np.ceil(self.train_share * len(of_kind)))]] = True
+        for s in np.unique(stratum):
+            of_stratum = order[stratum[order] == s]
+            kept[of_stratum[: int(np.ceil(self.train_share * len(of_stratum)))]] = True
         return rows[kept[unit]]
 
     def inner_folds(self, y: np.ndarray, fold: Fold) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the inner splits of one outer fold's training rows, as rows of the study.
 
-        Shapes: y (n_samples,); returns (train, test).
+        Shapes: y (n_samples,) or (n_samples, n_labels); returns row numbers (train, test).
         """
         groups = self.inner_groups
         train = fold.train
-        inside = None if groups is None else groups[train]
+        of_train = None if groups is None else groups[train]
         k = self.inner
-        if inside is not None:
-            k = min(k, len(np.unique(inside)))
+        if of_train is not None:
+            k = min(k, len(np.unique(of_train)))
         seed = _seed(self.seed, 2, fold.repeat, fold.number)
-        parts = self._k_fold(y[train], inside, k, seed, "inner")
+        parts = self._k_fold(y[train], of_train, k, seed, "inner")
         return [(train[a], train[b]) for a, b in parts]
 
     # -- the schemes -----------------------------------------------------------------------
 
     def _fixed(self, n: int) -> Fold:
+        """Return the split that was given, checked for n rows."""
         split = np.asarray(self.split, dtype=str)
         words = set(np.unique(split))
         if len(split) != n or words != {"train", "test"}:
@@ -225,6 +229,7 @@ class FoldPlan:
         return Fold(0, 0, train, test)
 
     def _by_site(self, n: int) -> list[Fold]:
+        """Return a fold for each site, whose n rows together are test rows once."""
         sites = np.asarray(self.sites)
         if self.groups is not None:
             for group in np.unique(self.groups):
@@ -245,6 +250,12 @@ class FoldPlan:
     def _k_fold(
         self, y: np.ndarray, groups: np.ndarray | None, k: int, seed: int, which: str
     ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return k random splits: groups stay whole, and classes have about equal shares.
+
+        `which`, "outer" or "inner", is for messages.
+
+        Shapes: y (n,) or (n, n_labels), groups (n,); returns row numbers (train, test).
+        """
         rows = np.zeros((len(y), 1))
         if y.ndim == 2 and groups is None:
             self._check_classes(y, k, which)
@@ -259,8 +270,8 @@ class FoldPlan:
                     f"{k} {which} folds need at least {max(k, 2)} groups, but there are {have}; "
                     f"ask for fewer {which} folds."
                 )
-            kind = StratifiedGroupKFold if self.classification else GroupKFold
-            splitter = kind(n_splits=k, shuffle=True, random_state=seed)
+            k_fold = StratifiedGroupKFold if self.classification else GroupKFold
+            splitter = k_fold(n_splits=k, shuffle=True, random_state=seed)
         elif self.classification:
             self._check_classes(y, k, which)
             splitter = StratifiedKFold(n_splits=k, shuffle=True, random_state=seed)

@@ -33,18 +33,22 @@ def describe_views(mv: MultiView) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _describe(view: View) -> dict[str, np.ndarray]:
+    """Return the `FIGURES` of every feature of a view, NaN where a feature has no known cell.
+
+    Shapes: returns (n_features,).
+    """
     parts = []
     for _, raw in view.iter_blocks():
         cells = raw.astype(np.float64)
         known = ~np.isnan(cells)
         count = known.sum(axis=0).astype(np.float64)
-        some = np.where(count > 0, count, np.nan)
-        mean = np.where(known, cells, 0.0).sum(axis=0) / some
+        divisor = np.where(count > 0, count, np.nan)
+        mean = np.where(known, cells, 0.0).sum(axis=0) / divisor
         square = np.where(known, cells - mean, 0.0) ** 2
         low = np.where(known, cells, np.inf).min(axis=0, initial=np.inf)
         high = np.where(known, cells, -np.inf).max(axis=0, initial=-np.inf)
         low, high = (np.where(count > 0, ends, np.nan) for ends in (low, high))
-        parts.append((count, mean, np.sqrt(square.sum(axis=0) / some), low, high))
+        parts.append((count, mean, np.sqrt(square.sum(axis=0) / divisor), low, high))
     return dict(zip(FIGURES, map(np.concatenate, zip(*parts, strict=True)), strict=True))
 
 
@@ -53,7 +57,10 @@ def predictor_shift(
     mv: MultiView,
     used: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Compare a new cohort with the training rows, by view and by feature."""
+    """Compare a new cohort with the training rows; return a table by view and one by feature.
+
+    `training` has what `describe_views` gave; `used` masks the features that the model uses.
+    """
     rows, parts = [], []
     for name, old in training.items():
         if name not in mv.view_names:
@@ -81,20 +88,22 @@ def predictor_shift(
             }
         )  # fmt: skip
         parts.append(frame)
-        seen = frame[known & np.isfinite(shift)]
-        by_model = seen[seen["used"]]
+        comparable = frame[known & np.isfinite(shift)]
+        in_use = comparable[comparable["used"]]
         worst: Any = {"feature": "", "shift": np.nan}
-        if len(by_model):
-            worst = by_model.iloc[int(by_model["shift"].abs().argmax())]
-        some = bool(known.any())
-        cells = new["count"][known]
+        if len(in_use):
+            worst = in_use.iloc[int(in_use["shift"].abs().argmax())]
+        mean_outside = np.nan
+        if known.any():
+            mean_outside = float(np.average(outside[known], weights=new["count"][known]))
         rows.append(
             {
                 "view": name, "features": len(frame), "absent": float(np.mean(~view.present)),
-                "missing": float(missing[known].mean()) if some else np.nan,
-                "empty": int((~known).sum()), "mean_shift": float(seen["shift"].abs().median()),
-                "spread_ratio": float(seen["spread_ratio"].median()),
-                "outside": float(np.average(outside[known], weights=cells)) if some else np.nan,
+                "missing": float(missing[known].mean()) if known.any() else np.nan,
+                "empty": int((~known).sum()),
+                "mean_shift": float(comparable["shift"].abs().median()),
+                "spread_ratio": float(comparable["spread_ratio"].median()),
+                "outside": mean_outside,
                 "far": int(far.sum()), "worst": worst["feature"], "worst_shift": worst["shift"],
             }
         )  # fmt: skip
@@ -148,7 +157,7 @@ def batch_drift(model: Any, X: MultiView) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def drift_notes(views: pd.DataFrame, features: pd.DataFrame) -> list[str]:
-    """Return a line for each view that differs from training."""
+    """Return a line for each view that differs from training, given what `predictor_shift` gave."""
     notes = []
     for row in views.itertuples():
         far = features[(features["view"] == row.view) & features["far"]]
@@ -210,11 +219,11 @@ def recalibrate(
 ) -> tuple[pd.DataFrame, pd.DataFrame, list[tuple[str, str]]]:
     """Recalibrate the probabilities of two classes on the rows they were made for.
 
-    Returns version, intercept, slope and rows (learned from all rows), the predictions, and the
-    versions that are left out with the reason.
+    Returns version, intercept, slope and rows (learned from all rows), the predictions (each
+    recalibrated by what the other folds say), and the versions that are left out with the reason.
     """
     rows, parts, left_out = [], [], []
-    why = _unusable(predictions, classes)
+    why = _why_unusable(predictions, classes)
     for version, with_slope in VERSIONS.items():
         if why:
             left_out.append((version, why))
@@ -231,16 +240,17 @@ def recalibrate(
             left_out.append((version, "the probabilities separate the classes, or are all equal"))
             continue
         rows.append((version, a, b, len(x)))
-        better: dict[str, Any] = {positive: p, negative: 1 - p}
-        better["predicted"] = np.asarray(classes)[(p > 0.5).astype(int)]
-        better["model"] = predictions["model"] + f" (recalibrated: {version})"
-        parts.append(predictions.assign(**better))
+        columns: dict[str, Any] = {positive: p, negative: 1 - p}
+        columns["predicted"] = np.asarray(classes)[(p > 0.5).astype(int)]
+        columns["model"] = predictions["model"] + f" (recalibrated: {version})"
+        parts.append(predictions.assign(**columns))
     parameters = pd.DataFrame(rows, columns=["version", "intercept", "slope", "rows"])
     recalibrated = pd.concat(parts, ignore_index=True) if parts else predictions.iloc[:0]
     return parameters, recalibrated, left_out
 
 
-def _unusable(predictions: pd.DataFrame, classes: Sequence[str]) -> str:
+def _why_unusable(predictions: pd.DataFrame, classes: Sequence[str]) -> str:
+    """Return why predictions cannot be recalibrated; an empty text if they can."""
     if len(classes) != 2:
         return "recalibration is made for two classes"
     if predictions[[f"p_{c}" for c in classes]].isna().to_numpy().any():
@@ -254,6 +264,7 @@ def _unusable(predictions: pd.DataFrame, classes: Sequence[str]) -> str:
 
 
 def _fit(x: np.ndarray, y: np.ndarray, with_slope: bool) -> tuple[float, float]:
+    """Return intercept and slope (1 if it is not learned) of the log odds of y on log odds x."""
     once = np.ones((1, len(x)))
     if not with_slope:
         return float(fit_intercept(x, y, once)[0]), 1.0
@@ -264,6 +275,7 @@ def _fit(x: np.ndarray, y: np.ndarray, with_slope: bool) -> tuple[float, float]:
 def _folds(
     predictions: pd.DataFrame, x: np.ndarray, y: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Return folds of (train, test) rows, in which groups stay whole; else stratified ones."""
     if "group" in predictions:
         groups = predictions["group"].to_numpy()
         return GroupKFold(min(_FOLDS, len(np.unique(groups)))).split(x, y, groups)

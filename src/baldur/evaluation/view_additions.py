@@ -142,13 +142,14 @@ def auc_error(auc: float, increase: float, n_case: float, n_control: float) -> f
     information to the first in the best way, so that the correlation of the two is the ratio of
     their standardised distances between cases and controls.
     """
+    # Standardised distances; the scores of a case are these plus a normal deviate.
     first, second = (np.sqrt(2) * ndtri(max(a, 0.5)) for a in (auc, auc + increase))
     correlation = min(first / second, 1.0) if second > 0 else 1.0
-    # The share of controls below a case, of one score and of the other.
-    z, e = _NODES[:, None], _NODES[None, :]
+    # The share of controls below a case changes by this, integrated over the case's two deviates.
+    z_first, z_new = _NODES[:, None], _NODES[None, :]
     weight = _WEIGHTS[:, None] * _WEIGHTS[None, :]
-    other = correlation * z + np.sqrt(1 - correlation**2) * e
-    change = ndtr(second + other) - ndtr(first + z)
+    z_second = correlation * z_first + np.sqrt(1 - correlation**2) * z_new
+    change = ndtr(second + z_second) - ndtr(first + z_first)
     mean = float((weight * change).sum())
     variance = float((weight * (change - mean) ** 2).sum())
     return float(np.sqrt(variance * (1 / n_case + 1 / n_control)))
@@ -160,8 +161,8 @@ def r2_error(r2: float, increase: float, people: float) -> float:
     The errors of the first prediction are those of the second and an independent normal part,
     whose variance is the increase.
     """
-    left = max(1 - r2 - increase, 0.0)
-    return float(np.sqrt((4 * left * increase + 2 * increase**2) / people))
+    unexplained = max(1 - r2 - increase, 0.0)
+    return float(np.sqrt((4 * unexplained * increase + 2 * increase**2) / people))
 
 
 def detectable_increase(
@@ -169,22 +170,23 @@ def detectable_increase(
 ) -> float:
     """Return the smallest increase of at most `room` that would be shown with the power.
 
-    Its standard error is that of the two view sets here, or that of the ideal increase if larger.
+    Its standard error is that of the two view sets here (`error`), or that which `ideal_error`
+    gives for the increase if it is larger. NaN where no such increase would be shown.
     """
     degrees = max(units - 1, 1)
     factor = float(stdtrit(degrees, 0.5 + level / 2) + stdtrit(degrees, POWER))
     if not (np.isfinite(error) and np.isfinite(room)) or room <= 2 * _TINY:
         return float("nan")
 
-    def beyond(increase: float) -> float:
+    def excess(increase: float) -> float:
         return increase - factor * ideal_error(increase)
 
     low, high = _TINY, room - _TINY
-    if beyond(high) < 0:
+    if excess(high) < 0:
         return float("nan")
     from scipy.optimize import brentq
 
-    ideal = low if beyond(low) >= 0 else float(brentq(beyond, low, high, xtol=1e-5))
+    ideal = low if excess(low) >= 0 else float(brentq(excess, low, high, xtol=1e-5))
     increase = max(ideal, factor * error)
     return increase if increase <= room else float("nan")
 
@@ -201,11 +203,11 @@ def _detectable(
     # People of a group are not independent: so many independent people would have this error.
     share = 1.0
     if units < people:
-        alone = copy(sample)
-        alone.boot = Bootstrap(np.arange(len(held.people)), boot.resamples, boot.level)
+        ungrouped = copy(sample)
+        ungrouped.boot = Bootstrap(np.arange(len(held.people)), boot.resamples, boot.level)
         metric = main_metric(bool(held.classes))
         whole, reduced = (
-            alone.draw(replace(metric_statistic(metric, h.where(held.members)), key=""))
+            ungrouped.draw(replace(metric_statistic(metric, h.where(held.members)), key=""))
             for h in (held, without)
         )
         ratio = float(whole.minus(reduced).error()) / error if error > 0 else 1.0
@@ -216,11 +218,11 @@ def _detectable(
         return detectable_increase(ideal, 1 - start, error, units, boot.level)
     truth = held.truth[held.members]
     # With several classes an AUC is one against the rest; the rarest has the largest error.
-    case = min(int(np.sum(truth == c)) for c in range(len(held.classes)))
-    if not case:
+    n_case = min(int(np.sum(truth == c)) for c in range(len(held.classes)))
+    if not n_case:
         return float("nan")
     start = max(reference, 0.5)
-    ideal = partial(auc_error, start, n_case=share * case, n_control=share * (people - case))
+    ideal = partial(auc_error, start, n_case=share * n_case, n_control=share * (people - n_case))
     return detectable_increase(ideal, 1 - start, error, units, boot.level)
 
 
@@ -277,7 +279,10 @@ def compare_view_sets(
     prevalence: float | None = None,
     fold_test: FoldTest | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the paired differences of all metrics, and who moves across the thresholds."""
+    """Return the paired differences of all metrics, and who moves across the thresholds.
+
+    Comparisons have the names of question, view, model and reference, and a mask of the people.
+    """
     points = _thresholds(sample, thresholds, prevalence)
     tables: list[pd.DataFrame] = []
     moved: list[dict[str, Any]] = []
@@ -293,7 +298,7 @@ def compare_view_sets(
 def _thresholds(
     sample: Resampled, thresholds: Sequence[float] | None, prevalence: float | None
 ) -> np.ndarray:
-    """Return the thresholds that were stated, or 0.5 and the prevalence; none without two."""
+    """Return checked thresholds, by default 0.5 and the prevalence; none unless classes are two."""
     check_prevalence(prevalence)
     if len(sample.classes) != 2:
         return np.zeros(0)
@@ -329,8 +334,9 @@ def _differences(
     statistics = list(_statistics(held, people, thresholds, prevalence))
     if without is not None:
         references = _statistics(without, people, thresholds, prevalence)
-        pairs = zip(statistics, references, strict=False)
-        statistics = [replace(statistic, reference=other) for statistic, other in pairs]
+        # The last statistic, of net benefit, may be missing on one side.
+        paired = zip(statistics, references, strict=False)
+        statistics = [replace(statistic, reference=other) for statistic, other in paired]
     table = sample.rows(statistics, [_DRAWN.get(c, c) for c in COLUMNS]).set_axis(COLUMNS, axis=1)
     size = {"people": int(part.members.sum()), "units": part.n_units}
     table = table.assign(**names, **size, of_people=len(held.people), outcome="")
@@ -366,12 +372,12 @@ def _reclassification_rows(
     new, old = (for_population(part, prevalence) for part in (held, without))
     for threshold in thresholds.tolist():
         moves = _moves(new, old, threshold)
-        for side, name in enumerate(held.classes):
-            chosen = people & (held.truth == side)
+        for code, name in enumerate(held.classes):
+            chosen = people & (held.truth == code)
             draws = sample.draw(Statistic(moves.where(chosen), _moved_shares))
             up_and_down = [draws.map(itemgetter((..., j))) for j in (0, 1)]
             # Up is the right side for cases, down for controls.
-            net = up_and_down[1 - side].minus(up_and_down[side])
+            net = up_and_down[1 - code].minus(up_and_down[code])
             low, high = (float(end) for end in net.interval())
             n = float(chosen.sum())
             up, down = (round(n * float(share), 6) for share in draws.estimate)
@@ -386,6 +392,7 @@ def _moves(
     held: HeldOutPredictions, without: HeldOutPredictions, threshold: float
 ) -> HeldOutPredictions:
     """Return predictions with the labels 1, -1 and 0 for people who move up, down and not."""
+    # Whether a person lies at or above the threshold, (repeats, people).
     before = np.full((without.repeat.max() + 1, len(without.people)), np.nan)
     before[without.repeat, without.person] = pairs(without.predicted, 1)[0] >= threshold
     after = pairs(held.predicted, 1)[0] >= threshold
@@ -394,7 +401,10 @@ def _moves(
 
 
 def _moved_shares(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Return the shares of people who move up and down."""
-    sides = np.column_stack([p.label > 0, p.label < 0]).astype(float)
+    """Return the shares of people who move up and down.
+
+    Shapes: weights (k, n); returns (k, 2).
+    """
+    up_and_down = np.column_stack([p.label > 0, p.label < 0]).astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(weights @ sides / weights.sum(axis=1, keepdims=True))
+        return np.asarray(weights @ up_and_down / weights.sum(axis=1, keepdims=True))

@@ -40,7 +40,10 @@ ViewComparison = tuple[dict[str, str], tuple[str, ...], tuple[str, ...]]
 def questions(
     known: Sequence[str], baseline: Sequence[str]
 ) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
-    """Return every question as its name, its view, the views compared, and those without it."""
+    """Return every question: its name, its view, and the two sets of views that answer it.
+
+    The second set, of the reference, is empty for questions about one set.
+    """
     base = tuple(v for v in known if v in baseline)
     others = [v for v in known if v not in baseline]
     wider = {v: tuple(w for w in known if w in base or w == v) for v in others}
@@ -116,19 +119,19 @@ def _identity(model: Model) -> str:
 
 
 def view_comparisons(
-    rows: Mapping[tuple[str, ...], str], known: Sequence[str], baseline: Sequence[str]
+    models: Mapping[tuple[str, ...], str], known: Sequence[str], baseline: Sequence[str]
 ) -> list[ViewComparison]:
     """Return the comparisons that the view sets of a model allow, each pair once.
 
-    Their names are question, view, model (the row with it) and reference (the row without it; empty
-    where there is nothing to compare with).
+    `models` has the name of the model of each view set. Names of a comparison are question, view,
+    model (the one with it) and reference (the one without it; empty where there is none).
     """
     # A set may answer several questions; with two views comparisons are the same, too.
     comparisons: dict[tuple[str, str], ViewComparison] = {}
     for question, view, views, without in questions(known, baseline):
-        if views not in rows or (without and without not in rows):
+        if views not in models or (without and without not in models):
             continue  # its model failed
-        pair = (rows[views], rows[without] if without else "")
+        pair = (models[views], models[without] if without else "")
         names = {"question": question, "view": view, "model": pair[0], "reference": pair[1]}
         comparisons.setdefault(pair, (names, views, without))
     return list(comparisons.values())
@@ -146,18 +149,19 @@ def finished_comparisons(
     There are no comparisons where no two view sets can be compared.
     """
     whole = whole or _model_with_all_views(models)
+    # The models that differ from it in their views only.
     alike = [
         m
         for m in models
         if _identity(m) == _identity(on_views(replace(whole, views=m.views), data))
     ]
-    rows: dict[tuple[str, ...], str] = {}
+    by_views: dict[tuple[str, ...], str] = {}
     for m in alike:
         if m.name in finished:
-            rows.setdefault(m.views or tuple(data.view_names), m.name)
+            by_views.setdefault(m.views or tuple(data.view_names), m.name)
     failed = [m.name for m in alike if m.name not in finished]
     why = f"because these models failed: {some(failed)}" if failed else ""
-    comparisons = view_comparisons(rows, data.view_names, baseline)
+    comparisons = view_comparisons(by_views, data.view_names, baseline)
     if any(names["reference"] for names, _, _ in comparisons):
         missing = f"Some comparisons of view sets are missing, {why}." if failed else ""
         return whole.name, comparisons, missing
@@ -185,26 +189,27 @@ def added_value_of(
     name, comparisons, missing = finished_comparisons(models, data, fits, base, whole)
     if not comparisons:
         raise InputError(missing)
-    place = pd.Index(data.sample_ids.astype(str))
-    people = place.get_indexer(pd.Index(next(iter(sample.models.values())).people.astype(str)))
+    # The row of `data` of each person in the predictions.
+    ids = pd.Index(next(iter(sample.models.values())).people.astype(str))
+    people = pd.Index(data.sample_ids.astype(str)).get_indexer(ids)
     present = {view: data.view(view).present[people] for view in known}
 
     def has_any(views: Iterable[str]) -> np.ndarray:
         return np.any([present[v] for v in views], axis=0)
 
-    asked = []
+    on_people = []
     for names, views, without in comparisons:
-        has = has_any(views)
+        chosen = has_any(views)
         if without:
-            has = has_any(v for v in views if v not in without) & has_any(without)
-        asked.append((names, has))
+            chosen = has_any(v for v in views if v not in without) & has_any(without)
+        on_people.append((names, chosen))
 
     def p_value(model: str, reference: str, metric: str, chosen: np.ndarray) -> float:
         rows = np.zeros(len(data), dtype=bool)
         rows[people] = chosen
         return fold_test(model, reference, metric, rows)
 
-    table, reclassification = compare_view_sets(sample, asked, fold_test=p_value, **options)
+    table, reclassification = compare_view_sets(sample, on_people, fold_test=p_value, **options)
     every = {names["model"] for names, views, _ in comparisons if views == known}
     shares = view_shares({row: fits[row] for row in every})
     mean = shares.groupby("view", sort=False)["variance_share"].mean().reset_index(name="share")
