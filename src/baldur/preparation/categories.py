@@ -125,14 +125,14 @@ class CategoryEncoder(Step):
             categories, info = level_columns(view), view.feature_info
             if not categories or info is None:
                 continue
+            # Of each column: its level, whether it remains, and its category ("": none).
             level = info["level"].to_numpy()
             kept = np.ones(view.shape[1], dtype=bool)
             owner = np.full(view.shape[1], "", dtype=object)
             self.levels_[name], self.reference_[name] = {}, {}
             for category, at in categories.items():
-                kept[at] = np.concatenate(
-                    [np.nan_to_num(view.read(block)).any(axis=0) for block in _blocks(at, view)]
-                )
+                occurs = [np.nan_to_num(view.read(b)).any(axis=0) for b in _blocks(at, view)]
+                kept[at] = np.concatenate(occurs)
                 owner[at] = category
                 seen = at[kept[at]]
                 self.levels_[name][category] = level[seen].tolist()
@@ -163,7 +163,11 @@ class CategoryEncoder(Step):
         }
 
     def _transform(self, X: MultiView) -> MultiView:
-        """Return the columns of fit by their names, NaN where a level is not known."""
+        """Return the columns that remained in fit, found by name.
+
+        Levels that the new file does not have are 0 throughout, and a row whose level did not occur
+        in training is NaN in all columns of the category, if its reference level has no column.
+        """
         for name in self.features_:
             if name not in X.view_names:
                 raise InputError(
@@ -184,19 +188,20 @@ class CategoryEncoder(Step):
                 if cells and category in self.reference_[name]
             }
             if (at >= 0).all() and not unknown:
-                left = select_columns(X, {name: at}).view(name)
+                new = select_columns(X, {name: at}).view(name)
             else:
                 cells = self._filled(view, at)
                 for category, rows in unknown.items():
                     cells[np.ix_(rows, self._info[name]["column"].to_numpy() == category)] = np.nan
-                left = View(name, ArraySource(cells), features, None, view.declared_present)
-            info = self._info[name] if left.feature_info is None else left.feature_info
+                new = View(name, ArraySource(cells), features, None, view.declared_present)
+            info = self._info[name] if new.feature_info is None else new.feature_info
             info = info.copy()
             info.attrs[_ENCODED] = True
-            encoded.append(replace(left, feature_info=info))
+            encoded.append(replace(new, feature_info=info))
         return X.replace_views(encoded)
 
     def _refuse_unknown(self, X: MultiView) -> None:
+        """Raise an error if a sample has a level that did not occur in training."""
         unknown = self.unknown_levels(X)
         if unknown:
             first = unknown[0]
@@ -208,20 +213,25 @@ class CategoryEncoder(Step):
             )
 
     def _check_columns(self, view: View, at: np.ndarray) -> None:
-        """Refuse columns that are missing (-1 in `at`) or new."""
+        """Refuse columns of the input that are new, or missing although a feature needs them.
+
+        `at` is the position of each feature in the view, -1 for one that is not there. That of a
+        level may be missing, as long as its category is there.
+        """
         categories, info = level_columns(view), view.feature_info
-        has = set(view.feature_names.tolist())
-        has |= set() if info is None or "column" not in info else set(info["column"])
-        gone = sorted({str(c) for c in self._info[view.name]["column"].to_numpy()[at < 0]} - has)
-        coded = {j for columns in categories.values() for j in columns.tolist()}
-        known = {*self._seen[view.name][0], *self.levels_[view.name]}
+        given = set(view.feature_names.tolist())
+        given |= set() if info is None or "column" not in info else set(info["column"])
+        needed = {str(c) for c in self._info[view.name]["column"].to_numpy()[at < 0]}
+        lacking = sorted(needed - given)
+        of_levels = {j for columns in categories.values() for j in columns.tolist()}
+        seen = {*self._seen[view.name][0], *self.levels_[view.name]}
         names = view.feature_names.tolist()
-        extra = [name for j, name in enumerate(names) if j not in coded and name not in known]
-        if gone or extra:
+        extra = [name for j, name in enumerate(names) if j not in of_levels and name not in seen]
+        if lacking or extra:
             raise InputError(
                 f"View {view.name!r}: expected the columns seen in fit, but "
-                f"{missing_and_new(gone, extra)}.{rename_hint(extra, gone)} Give the columns of "
-                "fit, and read tables with the same columns= and categorical=."
+                f"{missing_and_new(lacking, extra)}.{rename_hint(extra, lacking)} Give the columns "
+                "of fit, and read tables with the same columns= and categorical=."
             )
 
     def unknown_levels(self, X: MultiView) -> list[UnknownLevel]:
@@ -246,7 +256,7 @@ class CategoryEncoder(Step):
         ]
 
     def _unknown(self, view: View) -> dict[str, list[tuple[int, str]]]:
-        """Return for each category the samples, with their level, that training did not have."""
+        """Return for each category the samples whose level training did not have: (row, level)."""
         unknown = {}
         columns, info = level_columns(view), view.feature_info
         for category, known in self.levels_[view.name].items():
@@ -258,7 +268,7 @@ class CategoryEncoder(Step):
                     for block in _blocks(new, view)
                     for row, k in np.argwhere(np.nan_to_num(view.read(block)))
                 )
-            else:
+            else:  # the category is one column of numbers, or not there
                 missing, levels = _levels_in_numbers(view, category)
                 unknown[category] = [
                     (row, level)
@@ -268,7 +278,10 @@ class CategoryEncoder(Step):
         return unknown
 
     def _filled(self, view: View, at: np.ndarray) -> np.ndarray:
-        """Return the columns in memory, with zeros for levels this file does not have."""
+        """Return the cells of the features in memory, with zeros for levels the view does not have.
+
+        Shapes: at (n_features,), positions in the view or -1; returns (n_samples, n_features).
+        """
         # In the order in which a selection of columns is read, so that products round alike.
         cells = np.zeros((view.shape[0], len(at)), order="F")
         cells[:, at >= 0] = view.read(at[at >= 0])
@@ -305,6 +318,7 @@ def feature_counts(mv: MultiView, steps: Sequence[Any] = ()) -> dict[str, int]:
     A category has one feature for each level without the reference level, so that a model that
     uses everything uses all features.
     """
+    # The option `drop` of the step that encodes each view; views without one get an encoder.
     drops: dict[str, str | None] = dict.fromkeys(mv.view_names, "first")
     for step in steps:
         if isinstance(step, CategoryEncoder):
@@ -337,7 +351,7 @@ def _levels_in_numbers(view: View, category: str) -> tuple[np.ndarray, np.ndarra
     """Return which samples lack a category given as one column of numbers, and their levels.
 
     A category that no sample has is a column of missing cells; one whose levels are written as
-    numbers may be a column of these.
+    numbers may be a column of these. Without such a column all samples lack it.
     """
     at = np.flatnonzero(view.feature_names == category)
     if not len(at):

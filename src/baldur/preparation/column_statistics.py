@@ -60,11 +60,12 @@ class TileStatistics:
     ) -> None:
         """Replace mean and variance of some columns by those of their clipped cells.
 
-        Only the few cells beyond are looked at: each changes the sums by what the clip takes off.
+        `at` are the columns, and `spread` the distance from the mean at which each is clipped. Only
+        the few cells beyond are looked at: each changes the sums by what the clip takes off.
 
-        Shapes: raw (n, k), weight (n,).
+        Shapes: raw (n, k), at and spread (number of columns,), weight (n,).
         """
-        if self.centred is None or self.squares is None:
+        if self.centred is None or self.squares is None:  # of int8 cells
             part = _statistics_of_numbers(raw[:, at], weight)
             part.clip(raw[:, at], np.arange(len(at)), spread, weight)
             self.mean[at], self.variance[at] = part.mean, part.variance
@@ -76,13 +77,14 @@ class TileStatistics:
         if not row.size:
             return
         beyond = self.centred[row, column]
-        held = np.copysign(limit[column], beyond)
+        clipped = np.copysign(limit[column], beyond)
         share = np.ones(len(row)) if weight is None else weight[row]
         share = share / self.mass[column]
         k = len(self.mean)
-        shift = np.bincount(column, share * (held - beyond), k)
-        less = np.bincount(column, share * (beyond**2 - held**2), k)
+        shift = np.bincount(column, share * (clipped - beyond), k)
+        less = np.bincount(column, share * (beyond**2 - clipped**2), k)
         self.mean += shift
+        # About the new mean: the mean square about the old one, less the square of the shift.
         self.variance += -less - shift**2
 
 
@@ -95,7 +97,10 @@ def as_floats(raw: np.ndarray) -> np.ndarray:
 
 
 def _statistics_of_int8(raw: np.ndarray) -> TileStatistics:
-    """Use exact sums of small integers, for which the textbook variance is safe."""
+    """Return the statistics of int8 columns from exact sums of the cells and their squares.
+
+    With exact sums the textbook formula of the variance is safe. Shapes: raw (n, k).
+    """
     n, k = raw.shape
     count, total, squares = np.full(k, n), np.zeros(k), np.zeros(k)
     low, high = np.full(k, 127, dtype=np.int8), np.full(k, -128, dtype=np.int8)
@@ -116,20 +121,24 @@ def _statistics_of_int8(raw: np.ndarray) -> TileStatistics:
         ones = np.ones(len(part), dtype=np.float32)
         total += ones @ cells
         squares += ones @ (cells * cells)
-    safe = np.maximum(count, 1)
-    mean = total / safe
+    divisor = np.maximum(count, 1)
+    mean = total / divisor
     # n sum(x^2) - (sum x)^2 is a difference of whole numbers, so a constant column gives 0.
-    variance = (squares * safe - total * total) / safe.astype(np.float64) ** 2
+    variance = (squares * divisor - total * total) / divisor.astype(np.float64) ** 2
     empty = count == 0
     low[empty] = high[empty] = 0
-    return TileStatistics(count, mean, variance, low, high, safe)
+    return TileStatistics(count, mean, variance, low, high, divisor)
 
 
 def _statistics_of_numbers(raw: np.ndarray, weight: np.ndarray | None) -> TileStatistics:
-    """Two passes over a tile that is in cache: mean first, then centred squares."""
+    """Return the statistics of columns in two passes: mean first, then centred squares.
+
+    Shapes: raw (n, k), weight (n,).
+    """
     cells = as_floats(raw)
     n, k = cells.shape
-    count, gaps = np.full(k, n), None
+    count = np.full(k, n)
+    gaps = None  # missing cells, if there are any
     # Infinite cells are reported by the caller; they need no second message from NumPy.
     with np.errstate(invalid="ignore", over="ignore"):
         total = _sum(cells, weight)
@@ -176,7 +185,7 @@ def _sum(cells: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 
 def find_discrete(raw: np.ndarray, tile: TileStatistics) -> tuple[np.ndarray, np.ndarray]:
-    """Find columns of one or two values, and columns of genotype codes (0, 1, 2) only.
+    """Return which columns have at most two values, and which only genotype codes (0, 1, 2).
 
     The mean of (x - min)(max - x) is (mean - min)(max - mean) - variance. It is 0 for one or two
     values and positive otherwise, so nearly all columns are decided without reading a cell.
@@ -190,8 +199,9 @@ def find_discrete(raw: np.ndarray, tile: TileStatistics) -> tuple[np.ndarray, np
     error = len(raw) * np.finfo(np.float64).eps * np.maximum(np.abs(low), np.abs(high))
     maybe_two = np.abs(product - tile.variance) <= (1e-6 * product + (high - low + error) * error)
     maybe_codes = (low >= 0) & (high <= 2) & (low % 1 == 0) & (high % 1 == 0)
-    few, codes = empty.copy(), np.zeros(len(low), dtype=bool)
-    at = np.flatnonzero((maybe_two | maybe_codes) & ~empty)
+    few = empty.copy()
+    codes = np.zeros(len(low), dtype=bool)
+    at = np.flatnonzero((maybe_two | maybe_codes) & ~empty)  # to be decided by their cells
     if raw.dtype == np.int8:  # whole numbers: the range decides
         codes = maybe_codes & ~empty
         at = at[~codes[at]]
@@ -233,35 +243,37 @@ def normal_scores(
     """Return knots and scores of some columns.
 
     With F the share of training weight below a value plus half of the weight at it, its score is
-    the standard normal quantile of F, standardised over the training cells.
+    the standard normal quantile of F, standardised over the training cells. Knots are the training
+    values in rising order, or `MOST_KNOTS` of them where there are more.
 
-    Shapes: cells (n_samples, k), weight (n_samples,); returns knots, scores (n_samples, 256).
+    Shapes: cells (n_samples, k), weight (n_samples,); returns knots, scores (n_knots, k).
     """
     n, k = cells.shape
     order = np.argsort(cells, axis=0, kind="stable")
     values = np.take_along_axis(cells, order, axis=0)
-    known = ~np.isnan(values)
-    mass = known.astype(np.float64) if weight is None else weight[order] * known
-    after = np.cumsum(mass, axis=0)
-    total = after[-1]
+    observed = ~np.isnan(values)
+    mass = observed.astype(np.float64) if weight is None else weight[order] * observed
+    upto_cell = np.cumsum(mass, axis=0)
+    total = upto_cell[-1]
     # Equal values share one rank: from the mass before the first to that up to the last of them.
-    new = np.ones((n, k), dtype=bool)
-    new[1:] = values[1:] != values[:-1]
+    is_first = np.ones((n, k), dtype=bool)
+    is_first[1:] = values[1:] != values[:-1]
     row = np.arange(n)[:, None]
-    first = np.maximum.accumulate(np.where(new, row, 0), axis=0)
-    final = np.ones((n, k), dtype=bool)
-    final[:-1] = new[1:]
-    last = np.minimum.accumulate(np.where(final, row, n - 1)[::-1], axis=0)[::-1]
-    below = np.take_along_axis(after - mass, first, axis=0)
-    upto = np.take_along_axis(after, last, axis=0)
-    scores = np.where(known, ndtri(np.where(known, (below + upto) / (2 * total), 0.5)), 0.0)
+    first = np.maximum.accumulate(np.where(is_first, row, 0), axis=0)
+    is_last = np.ones((n, k), dtype=bool)
+    is_last[:-1] = is_first[1:]
+    last = np.minimum.accumulate(np.where(is_last, row, n - 1)[::-1], axis=0)[::-1]
+    below = np.take_along_axis(upto_cell - mass, first, axis=0)
+    upto = np.take_along_axis(upto_cell, last, axis=0)
+    scores = np.where(observed, ndtri(np.where(observed, (below + upto) / (2 * total), 0.5)), 0.0)
     mean = (mass * scores).sum(axis=0) / total
     scores -= mean
     scores /= np.sqrt((mass * scores**2).sum(axis=0) / total)
-    count = known.sum(axis=0)
+    count = observed.sum(axis=0)
     if n <= MOST_KNOTS:
         at = row
     else:
+        # At even steps of the score, from that of the smallest to that of the largest value.
         even = np.linspace(-1.0, 1.0, MOST_KNOTS)[:, None] * ndtri(1 - 0.5 / count)
         at = np.rint(count * ndtr(even) - 0.5).astype(np.intp)
     # Missing cells sort last; a column with fewer values repeats its largest.
@@ -334,6 +346,9 @@ def column_statistics(
 ) -> ColumnStatistics:
     """Learn the statistics of every column; refuse infinities.
 
+    `scale` is one of `SCALES`. Of a clipped column mean and variance are those after the clip; of a
+    ranked one the mean is where the score is 0, and the standard deviation 1 over its slope there.
+
     Shapes: weight (n_samples,).
     """
     source, present = view.source, view.present
@@ -352,13 +367,13 @@ def column_statistics(
     for cols, raw in raw_tiles(source, width, max_bytes):
         if n == 0:
             break
-        whole = raw.dtype == np.int8 and weight is None
-        tile = _statistics_of_int8(raw) if whole else _statistics_of_numbers(raw, weight)
+        exact = raw.dtype == np.int8 and weight is None
+        tile = _statistics_of_int8(raw) if exact else _statistics_of_numbers(raw, weight)
         if not np.isfinite(tile.mean).all() or not (tile.variance <= LARGEST_SPREAD**2).all():
             _refuse_infinities(view, cols, raw)
         few, codes = find_discrete(raw, tile)
         discrete[cols] = few | codes
-        at = np.flatnonzero(~discrete[cols])
+        at = np.flatnonzero(~discrete[cols])  # columns of the tile to clip or rank
         # Genotypes as they are stored have no limits, and cost nothing.
         if scale != "standard" and not (raw.dtype == np.int8 and codes.all()):
             if limits is None:
@@ -394,6 +409,7 @@ def column_statistics(
 
 
 def _joined(discrete: np.ndarray, ranked: list[tuple[np.ndarray, np.ndarray]]) -> NormalScores:
+    """Return the knots and scores of all tiles as one; discrete columns have none."""
     position = np.where(discrete, -1, np.cumsum(~discrete) - 1)
     return NormalScores(
         position,
@@ -403,6 +419,7 @@ def _joined(discrete: np.ndarray, ranked: list[tuple[np.ndarray, np.ndarray]]) -
 
 
 def _refuse_infinities(view: View, cols: slice, raw: np.ndarray) -> None:
+    """Raise an error about infinite cells of a tile, or without any about too large ones."""
     infinite = np.isinf(raw) if raw.dtype.kind == "f" else np.zeros(raw.shape, dtype=bool)
     bad = np.flatnonzero(infinite.any(axis=0))
     if bad.size:

@@ -31,7 +31,10 @@ _MOST_LEVELS = 50
 
 
 def sample_column(mv: MultiView, name: str, who: str) -> pd.Series:
-    """Return a column of the sample table, or raise an error if it is missing."""
+    """Return a column of the sample table, or raise an error if it is missing.
+
+    `who` says in messages what needs the column.
+    """
     table = mv.samples
     if table is None or name not in table.columns:
         have = "X has no table about its samples"
@@ -107,24 +110,25 @@ class Covariates:
                     f"{who}: the column {name!r} of the samples is empty in all {len(mv)} training "
                     "rows. Leave it out."
                 )
-            listed = [name] if isinstance(column.dtype, pd.CategoricalDtype) else []
+            declared = [name] if isinstance(column.dtype, pd.CategoricalDtype) else []
             info = encode_frame(
                 column.to_frame(name),
                 "samples",
                 origin="samples",
-                categorical=listed,
+                categorical=declared,
                 max_levels=_MOST_LEVELS,
             ).feature_info
             if info is not None and info["level"].notna().any():
                 levels[name] = info["level"].tolist()
+        # With levels but without statistics yet, which are those of the cells that it codes.
         none = np.zeros(0)
-        bare = cls(list(names), levels, none, none, none)
-        cells = bare._cells(mv, who)
+        coding = cls(list(names), levels, none, none, none)
+        cells = coding._cells(mv, who)
         if np.isinf(cells).any():
             raise InputError(f"{who}: the covariates have infinite cells. Replace them by NaN.")
-        known = np.isfinite(cells)
-        fill = np.where(known, cells, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        cells = np.where(known, cells, fill)
+        observed = np.isfinite(cells)
+        fill = np.where(observed, cells, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+        cells = np.where(observed, cells, fill)
         share = np.full(len(cells), 1.0 / len(cells)) if weight is None else weight / weight.sum()
         with np.errstate(over="ignore", invalid="ignore"):
             mean = share @ cells
@@ -134,8 +138,9 @@ class Covariates:
                 f"{who}: some covariates hold numbers too large to be squared in float64. Rescale "
                 "them before fitting."
             )
+        # A constant column, but for rounding, is divided by 1.
         scale[scale <= 1e-12 * np.maximum(1, np.abs(cells).max(axis=0, initial=0))] = 1.0
-        return replace(bare, fill=fill, mean=mean, scale=scale)
+        return replace(coding, fill=fill, mean=mean, scale=scale)
 
     @property
     def features(self) -> list[str]:
@@ -155,7 +160,10 @@ class Covariates:
         return np.column_stack([np.ones(len(mv)), np.clip(scaled, -FARTHEST, FARTHEST)])
 
     def _cells(self, mv: MultiView, who: str) -> np.ndarray:
-        """Return the numbers of every row, NaN where a cell is missing or a level is unknown."""
+        """Return the numbers of every row, NaN where a cell is missing or a level is unknown.
+
+        A category has a column of 0 and 1 for each level but the first. Shapes: (n_samples, q).
+        """
         parts = []
         for name in self.names:
             column = sample_column(mv, name, who)
@@ -164,14 +172,17 @@ class Covariates:
                 parts.append(_numbers(column, name, who)[:, None])
                 continue
             number: dict[str | None, int] = {level: at for at, level in enumerate(levels)}
-            at = np.array([number.get(text, -1) for text in level_texts(column)])
-            coded = (at[:, None] == np.arange(1, len(levels))).astype(np.float64)
-            coded[at < 0] = np.nan
+            level_of_row = np.array([number.get(text, -1) for text in level_texts(column)])
+            coded = (level_of_row[:, None] == np.arange(1, len(levels))).astype(np.float64)
+            coded[level_of_row < 0] = np.nan
             parts.append(coded)
         return np.hstack(parts) if parts else np.zeros((len(mv), 0))
 
     def flags(self, mv: MultiView, who: str) -> dict[str, list[tuple[int, Any]]]:
-        """Return for each flag of `FLAGS` the covariates of samples that differ from training."""
+        """Return for each flag the covariates of samples that differ from training.
+
+        Each is (row, what is said about it). The flags are those of `FLAGS` but missing views.
+        """
         far: list[tuple[int, str]] = []
         unknown: list[tuple[int, UnknownLevel]] = []
         imputed: list[tuple[int, str]] = []
@@ -204,8 +215,8 @@ class Covariates:
 
 def level_texts(column: pd.Series) -> list[str | None]:
     """Return the levels of a category as text, None where a cell is missing."""
-    known = column.notna().to_numpy()
-    return [level_text(v) if k else None for v, k in zip(column, known, strict=True)]
+    observed = column.notna().to_numpy()
+    return [level_text(v) if o else None for v, o in zip(column, observed, strict=True)]
 
 
 def _numbers(column: pd.Series, name: str, who: str) -> np.ndarray:
@@ -228,7 +239,10 @@ def _numbers(column: pd.Series, name: str, who: str) -> np.ndarray:
 def learn_regression(
     cells: Standardised, design: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return B (q x D) and the spread of each column after it is subtracted, in two passes.
+    """Regress covariates out of standardised cells by weighted least squares, in two passes.
+
+    Return the coefficients B and the spread of each column after `design` B is subtracted; 0 for
+    a column that the covariates explain. Absent samples have no weight.
 
     Shapes: design (n_samples, q), weight (n_samples,); returns coef (q, n_features), spread
     (n_features,).
@@ -236,14 +250,14 @@ def learn_regression(
     n, d = cells.shape
     mass = np.where(cells.absent, 0.0, 1.0 if weight is None else weight)
     root = np.sqrt(mass)
-    solve = np.linalg.pinv(root[:, None] * design) * root
+    solve = np.linalg.pinv(root[:, None] * design) * root  # (q, n_samples): B = solve X
     coef, spread = np.empty((design.shape[1], d)), np.empty(d)
     exact = cells.exact()
     width = exact.width(n)
     for cols, tile in exact.tiles(width):
         coef[:, cols] = solve @ tile
-    left = replace(exact, design=design, confound_coef=coef)
-    for cols, tile in left.tiles(width):
+    residuals = replace(exact, design=design, confound_coef=coef)
+    for cols, tile in residuals.tiles(width):
         spread[cols] = np.sqrt(mass @ tile**2 / mass.sum())
     spread[spread < _EXPLAINED] = 0
     return coef, spread

@@ -72,7 +72,7 @@ class _Block(NamedTuple):
         )
 
     def shifted(self) -> np.ndarray:
-        """Return columns whose median is far outside the training range."""
+        """Return which columns have their median far outside the training range."""
         slack = FAR_COLUMN * (self.high - self.low)
         half = (len(self.cells) - np.isnan(self.cells).sum(axis=0)) / 2.0
         below = (self.cells < self.low - slack).sum(axis=0)
@@ -118,7 +118,7 @@ def warn_of_shift(scaling: Scaling, mv: MultiView, unknown: Sequence[UnknownLeve
             continue
         most = max(FEWEST_COLUMNS, MOST_CELLS // len(present))
         spaced = np.linspace(0, len(columns) - 1, min(len(columns), most)).astype(np.intp)
-        (block,) = _blocks(scaling, mv[present].view(name), columns[spaced])
+        (block,) = _blocks(scaling, mv[present].view(name), columns[spaced])  # they fit in one
         names = view.names_of(block.columns)
         shifted = block.shifted()
         at = np.flatnonzero(shifted)
@@ -155,14 +155,18 @@ def _warn(message: str) -> None:
 
 
 def _some_values(first: Sequence[str], n: int) -> str:
-    """Return the first of `n` values as text, and how many there are besides."""
+    """Return the first of `n` values in one text, which says how many more there are."""
     more = f", and {n - len(first):,} more values" if n > len(first) else ""
     return ", ".join(first) + more
 
 
 def _suspected_code(names: np.ndarray, block: _Block, at: np.ndarray) -> str:
-    """Return a sentence about values that may be codes for missing values, "" without any."""
+    """Return a sentence about values that may be codes for missing values, "" without any.
+
+    Looked for in the columns `at` of the block, whose names are `names`.
+    """
     outside = block.outside(FAR_COLUMN)
+    # Of each code, the columns that have it, and how often it occurs in all of them.
     columns: dict[float, list[str]] = {}
     times: dict[float, int] = {}
     for d in at.tolist():
@@ -207,8 +211,12 @@ def _warn_of_unknown(levels: Sequence[UnknownLevel], sample_ids: np.ndarray) -> 
 
 
 def flag_table(scaling: Scaling, mv: MultiView, unknown: Sequence[UnknownLevel]) -> pd.DataFrame:
-    """Return one row of flags per sample, see `Preparation.flag_samples`."""
+    """Return one row of flags per sample, see `Preparation.flag_samples`.
+
+    `unknown` are the categories whose level did not occur in training.
+    """
     needed = scaling.needed_columns
+    # By flag and sample, what is said about it.
     flags: dict[str, list[list[str]]] = {flag: [[] for _ in range(len(mv))] for flag in FLAGS}
     for flag, covariates in scaling.covariate_flags(mv).items():
         for at, what in covariates:
@@ -256,5 +264,6 @@ def _owners(view: View) -> np.ndarray | None:
 
 
 def _listed(parts: list[str]) -> str:
+    # The first few; the others are counted.
     more = [f"and {len(parts) - NAMED:,} more"] if len(parts) > NAMED else []
     return ", ".join(parts[:NAMED] + more)

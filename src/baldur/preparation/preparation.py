@@ -50,7 +50,10 @@ def _learned(attribute: str) -> property:
 
 
 def _over_input(attribute: str, fill: float | bool) -> property:
-    """Return a property: an attribute of the scaling, for all columns of the input of each view."""
+    """Return a property: an attribute of the scaling, for all columns of the input of each view.
+
+    Columns that a step left out have the value `fill`.
+    """
 
     def values(self: Preparation) -> dict[str, np.ndarray] | None:
         learned: dict[str, np.ndarray] | None = getattr(self.scaling_, attribute)
@@ -59,7 +62,7 @@ def _over_input(attribute: str, fill: float | bool) -> property:
         over_input = {}
         for name, cells in learned.items():
             # A range of whole numbers has no room for "none"; it becomes floats where needed.
-            if isinstance(fill, float) and cells.dtype.kind in "iu" and name in self._left:
+            if isinstance(fill, float) and cells.dtype.kind in "iu" and name in self._remaining:
                 cells = cells.astype(np.float64)
             over_input[name] = self.expand(name, cells, fill)
         return over_input
@@ -201,8 +204,10 @@ class Preparation(BaseEstimator):
         self, mv: MultiView, y: Any = None, sample_weight: Any = None
     ) -> dict[str, PreparedView]:
         """Learn from the rows of `mv` and return them prepared; see `fit` and `transform`."""
-        left = self._fit(mv, sample_weight)
-        return self.transform(mv) if left is None else self.scaling_.transform(left)
+        after_steps = self._fit(mv, sample_weight)
+        if after_steps is None:
+            return self.transform(mv)
+        return self.scaling_.transform(after_steps)
 
     def _fit(self, mv: MultiView, sample_weight: Any) -> MultiView | None:
         """Fit, and return `mv` after all steps, or None if some rows have weight 0."""
@@ -216,31 +221,31 @@ class Preparation(BaseEstimator):
             self.regress_out,
         )
         weight = None if sample_weight is None else positive_weights(sample_weight, len(mv))
-        whole = weight is None or bool(weight.all())
-        if weight is not None and not whole:
+        every_row_counts = weight is None or bool(weight.all())
+        if weight is not None and not every_row_counts:
             used = np.flatnonzero(weight)
             mv, weight = mv[used], weight[used]
         if weight is not None and (weight == weight[0]).all():
-            weight = None
+            weight = None  # faster, and the same
         self.n_features_ = dict(mv.n_features)
         self._names = {name: mv.view(name).names for name in mv.view_names}
         self.steps_ = []
-        left = mv
+        after_steps = mv
         for step in self._steps_for(mv):
-            fitted = step.fit(left)
-            left = fitted.transform(left)
+            fitted = step.fit(after_steps)
+            after_steps = fitted.transform(after_steps)
             self.steps_.append(fitted)
-        self._left = self._columns_left()
-        self.scaling_ = scaling.fit(left, weight)
-        return left if whole else None
+        self._remaining = self._remaining_columns()
+        self.scaling_ = scaling.fit(after_steps, weight)
+        return after_steps if every_row_counts else None
 
-    def _columns_left(self) -> dict[str, np.ndarray]:
-        """Return the columns of the input that all steps leave, for views that lose columns."""
-        left: dict[str, np.ndarray] = {}
+    def _remaining_columns(self) -> dict[str, np.ndarray]:
+        """Return the columns of the input that remain after all steps, for views that lose some."""
+        remaining: dict[str, np.ndarray] = {}
         for step in self.steps_:
             for name, index in step.columns_.items():
-                left[name] = left[name][index] if name in left else index
-        return left
+                remaining[name] = remaining[name][index] if name in remaining else index
+        return remaining
 
     def _steps_for(self, mv: MultiView) -> list[Step]:
         """Return the steps to fit: those given, and encoders of categories that none encodes."""
@@ -273,24 +278,24 @@ class Preparation(BaseEstimator):
         -------
         dict of str to PreparedView
         """
-        left, unknown = self._apply_steps(mv)
+        after_steps, unknown = self._apply_steps(mv)
         if warn:
-            warn_of_shift(self.scaling_, left, unknown)
-        return self.scaling_.transform(left)
+            warn_of_shift(self.scaling_, after_steps, unknown)
+        return self.scaling_.transform(after_steps)
 
     def warn_of_new_samples(self, mv: MultiView) -> None:
         """Warn about samples that differ from training, as ``transform(mv, warn=True)`` does."""
         warn_of_shift(self.scaling_, *self._apply_steps(mv))
 
     def _apply_steps(self, mv: MultiView) -> tuple[MultiView, list[UnknownLevel]]:
-        """Return rows in units of the input, before they are scaled, and levels not seen before."""
+        """Return rows as all steps leave them, not scaled yet, and levels that are new in them."""
         self._check_views(mv)
         unknown: list[UnknownLevel] = []
         for step in self.steps_:
-            left = step.transform(mv)
+            after_step = step.transform(mv)
             if isinstance(step, CategoryEncoder):
                 unknown += step.unknown_levels(mv)
-            mv = left
+            mv = after_step
         self.scaling_.check_columns(mv)
         return mv, unknown
 
@@ -316,6 +321,7 @@ class Preparation(BaseEstimator):
         return flag_table(self.scaling_, *self._apply_steps(mv))
 
     def _check_views(self, mv: MultiView) -> None:
+        """Refuse rows of other views than those seen in `fit`."""
         if not hasattr(self, "scaling_"):
             raise InputError("Preparation: call fit on training rows before transform.")
         lacking = [name for name in self.n_features_ if name not in mv.n_features]
@@ -358,18 +364,18 @@ class Preparation(BaseEstimator):
         ndarray of shape (..., n_features)
         """
         values = np.asarray(values)
-        if name not in self._left:
+        if name not in self._remaining:
             return values
         shape = (*values.shape[:-1], self.n_features_[name])
         expanded = np.full(shape, fill, dtype=values.dtype)
-        expanded[..., self._left[name]] = values
+        expanded[..., self._remaining[name]] = values
         return expanded
 
     @property
     def columns_(self) -> dict[str, np.ndarray]:
         """For each view, the columns of the input that its prepared columns are."""
         return {
-            name: self._left[name] if name in self._left else np.arange(width)
+            name: self._remaining[name] if name in self._remaining else np.arange(width)
             for name, width in self.n_features_.items()
         }
 
@@ -394,8 +400,8 @@ class Preparation(BaseEstimator):
     def constant_features_(self) -> dict[str, np.ndarray]:
         """For each view, the names of the constant columns."""
         constant = {}
-        for name, flat in self.constant_.items():
-            at, names = np.flatnonzero(flat), self._names[name]
+        for name, is_constant in self.constant_.items():
+            at, names = np.flatnonzero(is_constant), self._names[name]
             constant[name] = np.array([f"{name}_{j}" for j in at]) if names is None else names[at]
         return constant
 
@@ -442,6 +448,7 @@ class Preparation(BaseEstimator):
         shift = -(self._coef_per_unit(name, coef) @ scaling.mean_[name])
         if scaling.covariates_ is None:
             return np.asarray(shift)
+        # Along the last axis: the intercept, then the covariates, which are standardised.
         effect = np.asarray(coef, dtype=np.float64) @ scaling.covariate_effect_[name].T
         offset = scaling.covariates_.mean / scaling.covariates_.scale
         return np.asarray(shift - effect[..., 0] + effect[..., 1:] @ offset)
@@ -541,12 +548,12 @@ class Preparation(BaseEstimator):
 
     def state_values(self) -> dict[str, Any]:
         """Return the names of columns that the scaling does not have."""
-        kept = self.scaling_.feature_names
+        after_steps = self.scaling_.feature_names
         return {
             "_names": {
                 name: names
                 for name, names in self._names.items()
-                if not _same_names(names, kept[name])
+                if not _same_names(names, after_steps[name])
             }
         }
 
@@ -566,11 +573,11 @@ class Preparation(BaseEstimator):
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse steps of other columns, and a scaling of other columns than the steps leave."""
-        widths = dict(self.n_features_)
+        widths = dict(self.n_features_)  # of the views as they come to each step
         for i, step in enumerate(self.steps_):
             path = ("steps_", f"[{i}]")
-            asked = {name: widths.get(name) for name in step.input_widths}
-            need(step.input_widths == asked, "expected the columns of the views", *path)
+            given = {name: widths.get(name) for name in step.input_widths}
+            need(step.input_widths == given, "expected the columns of the views", *path)
             need(set(step.columns_) <= set(widths), "expected views of the input", *path)
             for name, index in step.columns_.items():
                 inside = len(index) and index.min() >= 0 and index.max() < widths[name]
@@ -580,7 +587,7 @@ class Preparation(BaseEstimator):
                 widths[name] = len(index)
         fits = list(widths.items()) == list(self.scaling_.n_features_.items())
         need(fits, "expected the columns that the steps leave", "scaling_")
-        self._left = self._columns_left()
+        self._remaining = self._remaining_columns()
 
 
 def preparation_for(template: Any, scale: str = "clipped") -> Preparation:

@@ -154,7 +154,10 @@ class Scaling:
         return self
 
     def _fit_view(self, view: View, design: np.ndarray | None, weight: np.ndarray | None) -> None:
-        """Learn the statistics of a view, what covariates explain of it, and its alleles."""
+        """Learn the statistics of a view, what covariates explain of it, and its alleles.
+
+        Shapes: design (n_samples, 1 + q) of the covariates, weight (n_samples,).
+        """
         name = view.name
         statistics = column_statistics(view, self.max_bytes, scale=self.scale, weight=weight)
         check_missing(view, statistics, self.impute, self.all_missing)
@@ -180,6 +183,7 @@ class Scaling:
             spread[explained] = 1.0
             self.constant_[name] = constant | explained
             coef[:, self.constant_[name]] = 0
+            # What covariates leave of a column is scaled again, to a standard deviation of 1.
             self.scale_[name] = np.where(self.constant_[name], 1.0, scale * spread)
             self.covariate_effect_[name] = coef / spread
             self._spread[name] = spread
@@ -203,7 +207,7 @@ class Scaling:
         """Columns that predictions use: those that a model marked, or all with information."""
         if self.needed_ is not None:
             return self.needed_
-        return {name: ~flat for name, flat in self.constant_.items()}
+        return {name: ~is_constant for name, is_constant in self.constant_.items()}
 
     def check_samples(self, mv: MultiView) -> None:
         """Refuse rows whose covariates are missing or cannot be read."""
@@ -227,15 +231,22 @@ class Scaling:
         return None if self.covariates_ is None else self.covariates_.design(mv, _REGRESSING)
 
     def _standardised(self, view: View, design: np.ndarray | None) -> Standardised:
-        """Return the cells of a view with the statistics that standardise them."""
+        """Return the cells of a view with the statistics that standardise them.
+
+        Constant columns get the factor 0, so that they contribute nothing. Without a `design`
+        covariates stay in. Shapes: design (n_samples, 1 + q).
+        """
         name = view.name
-        mean, dead, scores = self.mean_[name], self.constant_[name], self._scores[name]
-        factor = np.where(dead, 0.0, 1.0 / self.scale_[name])
+        mean, constant, scores = self.mean_[name], self.constant_[name], self._scores[name]
+        factor = np.where(constant, 0.0, 1.0 / self.scale_[name])
         lower = upper = None
         if np.isfinite(self.upper_[name]).any():
             with np.errstate(invalid="ignore"):  # an infinite limit of a column without weight
-                lower = np.where(dead, -np.inf, (self.lower_[name] - mean) * factor)
-                upper = np.where(dead, np.inf, (self.upper_[name] - mean) * factor)
+                lower = np.where(constant, -np.inf, (self.lower_[name] - mean) * factor)
+                upper = np.where(constant, np.inf, (self.upper_[name] - mean) * factor)
+        score_factor = None
+        if scores is not None:
+            score_factor = np.where(constant, 0.0, 1 / self.spread_of(name))
         return Standardised(
             name=name,
             source=view.source,
@@ -247,7 +258,7 @@ class Scaling:
             lower=lower,
             upper=upper,
             scores=scores,
-            score_factor=None if scores is None else np.where(dead, 0.0, 1 / self.spread_of(name)),
+            score_factor=score_factor,
             design=design,
             confound_coef=None if design is None else self.covariate_effect_[name],
         )
@@ -288,7 +299,7 @@ class Scaling:
         """Return the limits of the views that have any."""
         limited = [name for name, upper in self.upper_.items() if np.isfinite(upper).any()]
         limits = {"lower_": self.lower_, "upper_": self.upper_}
-        return {key: {name: held[name] for name in limited} for key, held in limits.items()}
+        return {key: {name: limit[name] for name in limited} for key, limit in limits.items()}
 
     def check_state(self, sizes: Sizes) -> None:
         """Add what is not stored; refuse limits out of order and effects of other covariates."""

@@ -75,7 +75,7 @@ def join(parts: Iterable[_Parameters]) -> _Parameters:
 
 
 def some_columns(pooled: Pooled, cols: slice) -> Pooled:
-    """Return the parameters of some columns."""
+    """Return the parameters of some columns, which are the last axis of every array."""
     return Pooled(*(array[..., cols] for array in vars(pooled).values()))
 
 
@@ -88,57 +88,67 @@ def learn_block(
 ) -> tuple[Pooled, SiteMoments]:
     """Fit sites and covariates to some columns by least squares over the cells that are known.
 
-    Shapes: cells (n_samples, n_columns), member (n_samples, n_sites), covariates (n_samples, q).
+    `clip` is the distance from its site's median, in robust standard deviations, to which a cell is
+    pulled in; a site with fewer than `fewest` known cells of a column does not count there.
+
+    Shapes: cells (n_samples, n_columns), member (n_samples, n_sites) of 0 and 1, covariates
+    (n_samples, q).
     """
-    alone = _two_values(cells)
+    left_alone = _two_values(cells)
     held = _held(cells, member)
     cells = np.where(cells == held, np.nan, cells)
     for in_site in member.T:
         rows = np.flatnonzero(in_site)
         part = cells[rows]
         part[:, (~np.isnan(part)).sum(axis=0) < fewest] = np.nan
-        cells[rows] = part if clip is None else _pulled_in(part, clip)
-    known = ~np.isnan(cells)
+        cells[rows] = part if clip is None else _clipped(part, clip)
+    observed = ~np.isnan(cells)
     # Least squares on centred cells keeps its digits when a column sits far from 0.
-    centre = np.where(known, cells, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    x = np.where(known, cells - centre, 0.0)
+    centre = np.where(observed, cells, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+    x = np.where(observed, cells - centre, 0.0)
     design = np.hstack([member, covariates])
-    effects = _least_squares(x, known, design)
-    count = member.T @ known
+    effects = _least_squares(x, observed, design)
+    count = member.T @ observed
     total = np.maximum(count.sum(axis=0), 1)
     by_site, coef = effects[: member.shape[1]], effects[member.shape[1] :]
     level = (count * by_site).sum(axis=0) / total
-    residual = np.where(known, x - design @ effects, 0.0)
+    residual = np.where(observed, x - design @ effects, 0.0)
     squares = member.T @ residual**2
     spread = np.sqrt(squares.sum(axis=0) / total)
     whole = np.sqrt((x**2).sum(axis=0) / total)
-    all_site = spread <= _NO_SPREAD * whole
+    all_site = spread <= _NO_SPREAD * whole  # no spread inside the sites
     unit = np.where(all_site, 1.0, spread)
     moments = SiteMoments(
         count=count,
         mean=np.where(count > 0, (by_site - level) / unit, 0.0),
         variance=np.where(all_site, 0.0, squares / np.maximum(count - 1, 1) / unit**2),
     )
-    alone |= (count > 0).sum(axis=0) < 2
-    pooled = Pooled(level + centre, np.where(all_site, 0.0, spread), coef, held, alone)
+    left_alone |= (count > 0).sum(axis=0) < 2
+    pooled = Pooled(level + centre, np.where(all_site, 0.0, spread), coef, held, left_alone)
     return pooled, moments
 
 
-def _least_squares(x: np.ndarray, known: np.ndarray, design: np.ndarray) -> np.ndarray:
-    """Coefficients (k, n_columns), each column over its own known cells; 0 where not determined."""
+def _least_squares(x: np.ndarray, observed: np.ndarray, design: np.ndarray) -> np.ndarray:
+    """Return coefficients of each column over its own observed cells; 0 where not determined.
+
+    Shapes: x (n_samples, n_columns), 0 where not observed; design (n_samples, k); returns
+    (k, n_columns).
+    """
     coef = np.linalg.pinv(design) @ x
-    holes = np.flatnonzero(~known.all(axis=0))
-    if holes.size:
+    gappy = np.flatnonzero(~observed.all(axis=0))
+    if gappy.size:
+        # Normal equations, with a Gram matrix of the design for each column's own samples.
         n, k = design.shape
         squares = (design[:, :, None] * design[:, None, :]).reshape(n, k * k)
-        grams = (known[:, holes].T.astype(float) @ squares).reshape(-1, k, k)
-        right = (design.T @ x[:, holes]).T[:, :, None]
+        grams = (observed[:, gappy].T.astype(float) @ squares).reshape(-1, k, k)
+        right = (design.T @ x[:, gappy]).T[:, :, None]
         inverse = np.linalg.pinv(grams, rcond=1e-12, hermitian=True)
-        coef[:, holes] = (inverse @ right)[:, :, 0].T
+        coef[:, gappy] = (inverse @ right)[:, :, 0].T
     return coef
 
 
 def _edges(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest and the largest known value of each column."""
     return (
         np.nanmin(cells, axis=0, initial=np.inf),
         np.nanmax(cells, axis=0, initial=-np.inf),
@@ -146,7 +156,11 @@ def _edges(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _held(cells: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """Return the minimum or maximum of each column if many cells and sites share it, else NaN."""
+    """Return the minimum or maximum of each column if many cells and sites share it, else NaN.
+
+    It is the same in every site, such as a count of zero or a limit of detection, and is not
+    harmonised. If both are shared, the minimum counts.
+    """
     fewest = _SHARED * (~np.isnan(cells)).sum(axis=0)
     held = np.full(cells.shape[1], np.nan)
     for edge in reversed(_edges(cells)):
@@ -158,20 +172,24 @@ def _held(cells: np.ndarray, member: np.ndarray) -> np.ndarray:
     return held
 
 
-def _pulled_in(cells: np.ndarray, clip: float) -> np.ndarray:
-    """Return the cells of one site, clipped at a distance from the median."""
-    middle = _medians(cells)
+def _clipped(cells: np.ndarray, clip: float) -> np.ndarray:
+    """Return the cells of one site, clipped at so many robust standard deviations from the median.
+
+    Shapes: cells (n_samples, n_columns).
+    """
+    median = _medians(cells)
     # 1.4826 median absolute deviations are a standard deviation in normal data.
-    reach = clip * 1.4826 * _medians(np.abs(cells - middle))
-    # Where more than half of the cells are equal the reach is 0: their value is the location.
-    return np.clip(cells, middle - reach, middle + reach)
+    distance = clip * 1.4826 * _medians(np.abs(cells - median))
+    # Where more than half of the cells are equal the distance is 0: their value is the location.
+    return np.clip(cells, median - distance, median + distance)
 
 
 def _medians(cells: np.ndarray) -> np.ndarray:
-    """Median of each column over its known cells; 0 for a column without any."""
+    """Return the median of each column over its known cells; 0 for a column without any."""
     ordered = np.sort(cells, axis=0)  # NaN come last
     n = (~np.isnan(cells)).sum(axis=0)
     at = np.arange(cells.shape[1])
+    # The two values in the middle; one and the same where their number is odd.
     both = ordered[np.maximum(n - 1, 0) // 2, at] + ordered[np.minimum(n // 2, len(cells) - 1), at]
     return np.where(n > 0, both / 2, 0.0)
 
@@ -184,19 +202,19 @@ def _two_values(cells: np.ndarray) -> np.ndarray:
 def new_site_block(
     cells: np.ndarray, pooled: Pooled, covariates: np.ndarray, clip: float | None = None
 ) -> SiteMoments:
-    """Count, mean and variance of one more site, standardised with the pooled parameters.
+    """Return count, mean and variance of one more site, standardised with the pooled parameters.
 
     Shapes: cells (n_samples, n_columns), covariates (n_samples, q).
     """
     cells = np.where(cells == pooled.held, np.nan, cells)
     if clip is not None:
-        cells = _pulled_in(cells, clip)
-    known = ~np.isnan(cells)
+        cells = _clipped(cells, clip)
+    observed = ~np.isnan(cells)
     unit = np.where(pooled.spread > 0, pooled.spread, 1.0)
-    z = np.where(known, (cells - pooled.level - covariates @ pooled.coef) / unit, 0.0)
-    count = known.sum(axis=0)
+    z = np.where(observed, (cells - pooled.level - covariates @ pooled.coef) / unit, 0.0)
+    count = observed.sum(axis=0)
     mean = z.sum(axis=0) / np.maximum(count, 1)
-    variance = (np.where(known, z - mean, 0.0) ** 2).sum(axis=0) / np.maximum(count - 1, 1)
+    variance = (np.where(observed, z - mean, 0.0) ** 2).sum(axis=0) / np.maximum(count - 1, 1)
     return SiteMoments(count[None].astype(float), mean[None], variance[None])
 
 
@@ -205,43 +223,56 @@ def shrink(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return locations and squared scales of every site and feature.
 
+    They are shrunk towards what the features of a site share or, if `plain`, its own means and
+    variances. Features that are not `usable` keep their mean and the scale 1.
+
     Shapes: usable (n_features,); returns location, squared_scale (n_sites, n_features).
     """
     location = np.where(moments.count > 0, moments.mean, 0.0)
     known = usable & (moments.count >= 2) & (moments.variance > _NO_SPREAD**2)
     scale = np.where(known, moments.variance, 1.0)
-    for i, here in enumerate(known):
-        if here.sum() >= _FEWEST_FEATURES and not plain:
-            location[i, here], scale[i, here] = _modes(
-                moments.count[i, here], moments.mean[i, here], moments.variance[i, here]
+    for i, features in enumerate(known):
+        if features.sum() >= _FEWEST_FEATURES and not plain:
+            location[i, features], scale[i, features] = _modes(
+                moments.count[i, features],
+                moments.mean[i, features],
+                moments.variance[i, features],
             )
     return location, scale
 
 
 def _modes(n: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Joint posterior modes of the location and squared scale of one site's features."""
-    centre, width = mean.mean(), mean.var(ddof=1)
+    """Return the joint posterior modes of location and squared scale of one site's features.
+
+    Locations have a normal prior and squared scales an inverse gamma prior, both fitted to the
+    moments over the features; the two modes are updated in turn. Shapes: all (n_features,).
+    """
+    prior_mean, prior_variance = mean.mean(), mean.var(ddof=1)
     v, vv = variance.mean(), variance.var(ddof=1)
-    if width <= 0:
+    if prior_variance <= 0:
         return mean, variance
     if vv <= _NO_SPREAD**2 * v**2:
         # All features agree on the scale: the prior is a point.
-        return (n * width * mean + v * centre) / (n * width + v), np.full(len(n), v)
+        location = (n * prior_variance * mean + v * prior_mean) / (n * prior_variance + v)
+        return location, np.full(len(n), v)
+    # Shape and scale of the inverse gamma distribution with mean v and variance vv.
     a, b = 2.0 + v**2 / vv, v + v**3 / vv
-    inside = (n - 1) * variance
-    g, d = mean, variance
+    squares = (n - 1) * variance
+    location, scale = mean, variance
     for _ in range(_MOST_PASSES):
-        new_g = (n * width * mean + d * centre) / (n * width + d)
-        new_d = (b + 0.5 * (inside + n * (mean - new_g) ** 2)) / (n / 2 + a - 1)
-        moved = max(np.abs(new_g - g).max(), np.abs(new_d / d - 1).max())
-        g, d = new_g, new_d
+        new_location = (n * prior_variance * mean + scale * prior_mean) / (
+            n * prior_variance + scale
+        )
+        new_scale = (b + 0.5 * (squares + n * (mean - new_location) ** 2)) / (n / 2 + a - 1)
+        moved = max(np.abs(new_location - location).max(), np.abs(new_scale / scale - 1).max())
+        location, scale = new_location, new_scale
         if moved < _TOLERANCE:
             break
-    return g, d
+    return location, scale
 
 
 def variance_explained(moments: SiteMoments) -> np.ndarray:
-    """Share of each feature's variance that lies between sites, once covariates are taken out."""
+    """Return the share of each feature's variance, less covariates, that lies between sites."""
     n = moments.count
     mean = (n * moments.mean).sum(axis=0) / np.maximum(n.sum(axis=0), 1)
     between = (n * (moments.mean - mean) ** 2).sum(axis=0)
@@ -259,7 +290,9 @@ COLUMNS = [
 def summarise(
     view: View, before: SiteMoments, after: SiteMoments, used: np.ndarray
 ) -> tuple[Any, ...]:
-    """Return the row of one view in the report of a harmonisation.
+    """Return the row of one view in the report of a harmonisation, with the columns `COLUMNS`.
+
+    The moments are those before and after it; `used` are the features that it changes.
 
     Shapes: used (n_features,).
     """
@@ -283,12 +316,16 @@ def summarise(
 
 
 def _spread_ratio(moments: SiteMoments, used: np.ndarray) -> float:
-    """Median over features of the largest to the smallest spread of a site."""
+    """Return the ratio of the largest to the smallest spread of a site, the median over features.
+
+    NaN where no feature has a spread in two sites. Shapes: used (n_features,).
+    """
     variance = np.where((moments.count >= 2) & (moments.variance > 0), moments.variance, np.nan)
-    here = used & (np.isfinite(variance).sum(axis=0) > 1)
-    if not here.any():
+    comparable = used & (np.isfinite(variance).sum(axis=0) > 1)
+    if not comparable.any():
         return float("nan")
-    logs = np.log(variance[:, here])
+    logs = np.log(variance[:, comparable])
+    # Half of a difference in log variance is one in log spread.
     return float(np.exp(np.median(np.nanmax(logs, axis=0) - np.nanmin(logs, axis=0)) / 2))
 
 
@@ -311,12 +348,12 @@ class HarmonisedSource(Source):
 
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`."""
-        inside = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
+        samples = np.arange(self.shape[0]) if rows is None else np.asarray(rows)
         x = self.base.read(rows, cols).astype(np.float64)
-        site = self.site[inside]
+        site = self.site[samples]
         # Samples of unseen sites and columns that are not harmonised stay as they are.
         at = np.flatnonzero(site < len(self.shift) - 1)
-        level = self.pooled.level[cols] + self.covariates[inside[at]] @ self.pooled.coef[:, cols]
+        level = self.pooled.level[cols] + self.covariates[samples[at]] @ self.pooled.coef[:, cols]
         shift, factor = self.shift[site[at]][:, cols], self.factor[site[at]][:, cols]
         same = ((shift == 0) & (factor == 1)) | (x[at] == self.pooled.held[cols])
         x[at] = np.where(same, x[at], level + (x[at] - level - shift) * factor)

@@ -169,25 +169,29 @@ class SiteHarmoniser(Step):
         sites, counts = np.unique(labels[labels != ""], return_counts=True)
         self.sites_ = sites[counts >= self.min_rows].tolist()
         self.small_sites_ = sites[counts < self.min_rows].tolist()
-        place = self._places(labels)
-        inside = np.flatnonzero(place < len(self.sites_))
-        if not len(inside):
+        site = self._site_numbers(labels)
+        rows = np.flatnonzero(site < len(self.sites_))
+        if not len(rows):
             raise InputError(
                 f"SiteHarmoniser: expected a site with at least {self.min_rows} training rows, "
                 f"but the largest of {len(sites)} has {counts.max(initial=0)}. Join sites, or "
                 "lower min_rows."
             )
-        member = np.zeros((len(inside), len(self.sites_)))
-        member[np.arange(len(inside)), place[inside]] = 1.0
-        kept = self._kept_covariates(X)[inside]
+        member = np.zeros((len(rows), len(self.sites_)))
+        member[np.arange(len(rows)), site[rows]] = 1.0
+        kept = self._kept_covariates(X)[rows]
         _warn_if_inseparable(member, kept)
         self.pooled_, self.shift_, self.factor_ = {}, {}, {}
-        train = X[inside]
-        rows = [self._fit_view(train.view(name), member, kept) for name in self.view_names_]
-        self.report_ = pd.DataFrame(rows, columns=COLUMNS)
+        train = X[rows]
+        report = [self._fit_view(train.view(name), member, kept) for name in self.view_names_]
+        self.report_ = pd.DataFrame(report, columns=COLUMNS)
 
     def _fit_view(self, view: View, member: np.ndarray, kept: np.ndarray) -> tuple[Any, ...]:
-        """Learn the sites' effects on a view, and return its row of the report."""
+        """Learn the sites' effects on a view, and return its row of the report.
+
+        Shapes: member (n_samples, n_sites) of 0 and 1, kept (n_samples, q) of the covariates whose
+        effect is preserved.
+        """
         learned = [
             learn_block(cells, member, kept, self._clip, self.min_rows)
             for _, cells in self._blocks(view)
@@ -195,48 +199,58 @@ class SiteHarmoniser(Step):
         pooled = join(p for p, _ in learned)
         moments = join(m for _, m in learned)
         # One site has nothing to be aligned with.
-        alone = pooled.left_alone | (len(member.T) < 2)
-        shift, factor, after = self._effects(moments, pooled.spread, alone)
+        left_alone = pooled.left_alone | (len(member.T) < 2)
+        shift, factor, after = self._effects(moments, pooled.spread, left_alone)
         self.pooled_[view.name] = pooled
         self.shift_[view.name], self.factor_[view.name] = shift, factor
-        return summarise(view, moments, after, ~alone)
+        return summarise(view, moments, after, ~left_alone)
 
     def _transform(self, X: MultiView) -> MultiView:
         """Return the views harmonised, held in memory where they are small."""
         labels = self._labels(X)
         kept = self._kept_covariates(X)
-        place = self._places(labels)
-        new: list[np.ndarray] = []
+        site = self._site_numbers(labels)
+        new_sites: list[np.ndarray] = []
         if self.new_sites == "own":
             seen = {*self.sites_, *self.small_sites_}
             others = [v for v in np.unique(labels[labels != ""]).tolist() if v not in seen]
             rows = [np.flatnonzero(labels == v) for v in others]
-            new = [at for at in rows if len(at) >= self.min_rows]
+            new_sites = [at for at in rows if len(at) >= self.min_rows]
         harmonised = []
         for name in X.view_names:
             if name not in self.view_names_:
                 continue
             view = X.view(name)
-            source: Source = self._harmonised(X, name, kept, place, new)
+            source: Source = self._harmonised(X, name, kept, site, new_sites)
             if view.shape[0] * view.shape[1] * source.dtype.itemsize <= _KEEP_BYTES:
                 source = ArraySource(source.read(None, slice(None)))
             harmonised.append(replace(view, source=source))
         return X.replace_views(harmonised)
 
     def _harmonised(
-        self, X: MultiView, name: str, kept: np.ndarray, place: np.ndarray, new: list[np.ndarray]
+        self,
+        X: MultiView,
+        name: str,
+        kept: np.ndarray,
+        site: np.ndarray,
+        new_sites: list[np.ndarray],
     ) -> HarmonisedSource:
-        """Return one view; `new` lists the samples of each site that is estimated from them."""
+        """Return one view; `new_sites` has the samples of each site that is estimated from them.
+
+        Shapes: kept (n_samples, q), site (n_samples,) with the number of each sample's site.
+        """
         view, pooled = X.view(name), self.pooled_[name]
         if view.shape[1] != len(pooled.level):
             raise InputError(
                 f"View {name!r}: expected {len(pooled.level)} features, as in fit, but got "
                 f"{view.shape[1]}. Select the columns used in fit."
             )
-        shift, factor, place = [self.shift_[name]], [self.factor_[name]], place.copy()
-        place[place == len(self.sites_)] = len(self.sites_) + len(new)
-        for i, at in enumerate(new):
-            place[at] = len(self.sites_) + i
+        # One row for each site of training, for each new site, and for all others.
+        shift, factor = [self.shift_[name]], [self.factor_[name]]
+        site = site.copy()
+        site[site == len(self.sites_)] = len(self.sites_) + len(new_sites)
+        for i, at in enumerate(new_sites):
+            site[at] = len(self.sites_) + i
             moments = join(
                 new_site_block(cells, some_columns(pooled, cols), kept[at], self._clip)
                 for cols, cells in self._blocks(X[at].view(name))
@@ -247,28 +261,33 @@ class SiteHarmoniser(Step):
         shift.append(np.zeros((1, view.shape[1])))
         factor.append(np.ones((1, view.shape[1])))
         return HarmonisedSource(
-            view, pooled, kept, place, np.concatenate(shift), np.concatenate(factor)
+            view, pooled, kept, site, np.concatenate(shift), np.concatenate(factor)
         )
 
     def _effects(
-        self, moments: SiteMoments, spread: np.ndarray, alone: np.ndarray
+        self, moments: SiteMoments, spread: np.ndarray, left_alone: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, SiteMoments]:
-        """Return shift and factor of every site, and the moments once they are applied."""
-        location, squared = shrink(moments, (spread > 0) & ~alone, self.estimates == "plain")
-        location[:, alone], squared[:, alone] = 0.0, 1.0
+        """Return shift and factor of every site, and the moments once they are applied.
+
+        Shapes: spread and left_alone (n_features,); returns shift, factor (n_sites, n_features).
+        """
+        usable = (spread > 0) & ~left_alone
+        location, squared_scale = shrink(moments, usable, self.estimates == "plain")
+        location[:, left_alone] = 0.0
+        squared_scale[:, left_alone] = 1.0
         after = SiteMoments(
             moments.count,
-            np.where(moments.count > 0, (moments.mean - location) / np.sqrt(squared), 0.0),
-            moments.variance / squared,
+            np.where(moments.count > 0, (moments.mean - location) / np.sqrt(squared_scale), 0.0),
+            moments.variance / squared_scale,
         )
-        return location * np.where(spread > 0, spread, 1.0), 1.0 / np.sqrt(squared), after
+        return location * np.where(spread > 0, spread, 1.0), 1.0 / np.sqrt(squared_scale), after
 
     @property
     def _clip(self) -> float | None:
         return None if self.estimates == "plain" else self.clip
 
     def _blocks(self, view: View) -> Iterator[tuple[slice, np.ndarray]]:
-        """Columns and cells as float64, NaN where missing."""
+        """Yield columns and their cells as float64, NaN where missing; refuse infinite cells."""
         for cols in column_blocks(*view.shape, 8, self.max_bytes):
             cells = view.read(cols)
             if np.isinf(cells).any():
@@ -293,7 +312,7 @@ class SiteHarmoniser(Step):
     def _kept_covariates(self, X: MultiView) -> np.ndarray:
         return self.covariates_.design(X, "SiteHarmoniser(keep=...)")[:, 1:]
 
-    def _places(self, labels: np.ndarray) -> np.ndarray:
+    def _site_numbers(self, labels: np.ndarray) -> np.ndarray:
         """Return the index of each row's site in `sites_`, or their number for an unknown site."""
         order = {site: i for i, site in enumerate(self.sites_)}
         return np.array([order.get(v, len(order)) for v in labels.tolist()], dtype=np.intp)
@@ -342,8 +361,12 @@ class SiteHarmoniser(Step):
 
 
 def _warn_if_inseparable(member: np.ndarray, kept: np.ndarray) -> None:
-    varies = kept[:, kept.std(axis=0) > 0]
-    design = np.hstack([member, varies])
+    """Warn if sites and covariates to preserve are linearly dependent.
+
+    Shapes: member (n_samples, n_sites) of 0 and 1, kept (n_samples, q).
+    """
+    varying = kept[:, kept.std(axis=0) > 0]
+    design = np.hstack([member, varying])
     if np.linalg.matrix_rank(design) < min(design.shape):
         warnings.warn(
             "A covariate of keep cannot be separated from the sites in these samples, because it "

@@ -137,7 +137,7 @@ def chosen_views(mv: MultiView, views: Any, who: str) -> list[str]:
 
 
 def missing_and_new(missing: Sequence[str], new: Sequence[str], word: str = "new") -> str:
-    """Return in words which names are missing and which are new."""
+    """Return in words which names are missing and which are new (or what `word` says)."""
     parts = ((missing, "missing"), (new, word))
     return " and ".join(f"{some(names)} {what}" for names, what in parts if names)
 
@@ -175,6 +175,7 @@ class _ColumnFilter(Step):
         """Return which columns remain, or raise an error if none does."""
 
     def _transform(self, X: MultiView) -> MultiView:
+        """Return the columns that remain; refuse views of another width than in fit."""
         for name, mask in self.kept_.items():
             if X.n_features.get(name) != len(mask):
                 raise InputError(
@@ -251,32 +252,35 @@ class VariantFilter(_ColumnFilter):
         return view.feature_info is not None and "chromosome" in view.feature_info
 
     def _judge(self, view: View) -> np.ndarray:
+        """Return which variants pass all filters, and count those that each filter drops."""
         statistics = column_statistics(view)
-        called = int(view.present.sum())
+        n_people = int(view.present.sum())
+        # The mean of counts 0, 1 and 2 is twice the frequency of the counted allele.
         frequency = np.minimum(statistics.mean / 2, 1 - statistics.mean / 2)
-        same = statistics.constant & self.drop_monomorphic
-        rare = (frequency < self.min_maf) & ~same
-        gaps = (statistics.count < (1 - self.max_missing) * called - 1e-9) & ~same & ~rare
-        kept = ~(same | rare | gaps)
-        reasons = {"monomorphic": same, "rare": rare, "missing": gaps}
+        monomorphic = statistics.constant & self.drop_monomorphic
+        rare = (frequency < self.min_maf) & ~monomorphic
+        fewest = (1 - self.max_missing) * n_people - 1e-9  # calls, but for rounding
+        missing = (statistics.count < fewest) & ~monomorphic & ~rare
+        kept = ~(monomorphic | rare | missing)
+        reasons = {"monomorphic": monomorphic, "rare": rare, "missing": missing}
         self.dropped_[view.name] = {reason: int(mask.sum()) for reason, mask in reasons.items()}
         if not kept.any():
             raise InputError(
                 f"View {view.name!r}: the filters leave none of {view.shape[1]:,} variants "
-                f"({self.dropped_[view.name]}, judged on {called} people). Loosen min_maf or "
+                f"({self.dropped_[view.name]}, judged on {n_people} people). Loosen min_maf or "
                 "max_missing, or leave the view out."
             )
         return kept
 
     def _transform(self, X: MultiView) -> MultiView:
-        left = super()._transform(X)
+        filtered = super()._transform(X)
         for name, names in self._names.items():
-            if (left.view(name).feature_names != names).any():
+            if (filtered.view(name).feature_names != names).any():
                 raise InputError(
                     f"View {name!r}: expected the variants of fit in the same order, but their "
                     "names differ. Read both sets from files with the same list of variants."
                 )
-        return left
+        return filtered
 
     def check_state(self, sizes: Sizes) -> None:
         """Refuse parts that are not of the same views and variants."""
@@ -339,14 +343,17 @@ class VoxelMask(_ColumnFilter):
         return view.feature_info is not None and view.feature_info.attrs.get("kind") == "voxels"
 
     def _judge(self, view: View) -> np.ndarray:
-        level, share = np.zeros(view.shape[1]), np.zeros(view.shape[1])
+        """Return which voxels are brighter than background and covered by enough images."""
+        # Mean absolute intensity of each voxel, and the share of images in which it is known.
+        intensity, coverage = np.zeros(view.shape[1]), np.zeros(view.shape[1])
         present = view.present
         for cols, block in view.iter_blocks():
-            known = ~np.isnan(block[present])
-            total = np.abs(np.where(known, block[present], 0)).sum(axis=0, dtype=np.float64)
-            level[cols] = total / np.maximum(known.sum(axis=0), 1)
-            share[cols] = known.mean(axis=0) if present.any() else 0
-        kept = (level > self.threshold * np.percentile(level, 98)) & (share >= self.coverage)
+            observed = ~np.isnan(block[present])
+            total = np.abs(np.where(observed, block[present], 0)).sum(axis=0, dtype=np.float64)
+            intensity[cols] = total / np.maximum(observed.sum(axis=0), 1)
+            coverage[cols] = observed.mean(axis=0) if present.any() else 0
+        bright = intensity > self.threshold * np.percentile(intensity, 98)
+        kept = bright & (coverage >= self.coverage)
         if not kept.any():
             raise InputError(
                 f"View {view.name!r}: no voxel is left by threshold={self.threshold} and "
@@ -389,8 +396,9 @@ class FlippedSource(Source):
         cells = np.array(self.base.read(rows, cols))
         at = np.flatnonzero(self.flip[cols])
         part = cells[:, at]
-        known = part != MISSING_INT8 if cells.dtype == np.int8 else np.ones(part.shape, dtype=bool)
-        cells[:, at] = np.where(known, 2 - part, part)
+        # NaN stays NaN by itself; the code of a missing int8 cell has to be left out.
+        called = part != MISSING_INT8 if cells.dtype == np.int8 else np.ones(part.shape, dtype=bool)
+        cells[:, at] = np.where(called, 2 - part, part)
         return cells
 
 
@@ -404,6 +412,7 @@ def alleles_of(view: View) -> np.ndarray | None:
 
 
 def _upper(column: pd.Series) -> np.ndarray:
+    """Return alleles in capital letters; "0" in a category is one that nobody has."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         names = np.array([str(v).upper() for v in column.cat.categories] + ["0"], dtype=object)
         return names[column.cat.codes.to_numpy()]
@@ -412,15 +421,17 @@ def _upper(column: pd.Series) -> np.ndarray:
 
 def match_alleles(
     mv: MultiView,
-    known: Mapping[str, np.ndarray],
+    fit_alleles: Mapping[str, np.ndarray],
     needed: Mapping[str, np.ndarray],
 ) -> MultiView:
     """Return rows whose genotypes count the alleles that were counted in fit.
 
-    Shapes: known (2, n_features).
+    `fit_alleles` are these and the others by view; only variants that are `needed` are compared.
+
+    Shapes: fit_alleles (2, n_features), needed (n_features,).
     """
     flipped = []
-    for name, old in known.items():
+    for name, old in fit_alleles.items():
         view = mv.view(name)
         new = alleles_of(view)
         if new is None or (old is new) or (old == new).all():
@@ -436,19 +447,24 @@ def match_alleles(
 def _compare_alleles(
     old: np.ndarray, new: np.ndarray, needed: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return variants that count the other allele, undecided ones, and other variants."""
+    """Return masks of variants that count the other allele, undecided ones, and other variants.
+
+    Shapes: old and new (2, n_variants), the counted allele first; needed (n_variants,).
+    """
     flip, unclear, other = (np.zeros(old.shape[1], dtype=bool) for _ in range(3))
     for d in np.flatnonzero((old != new).any(axis=0) & needed):
-        (k1, k2), (n1, n2) = old[:, d], new[:, d]
-        if _fits(n1, k1) and _fits(n2, k2):
+        (old1, old2), (new1, new2) = old[:, d], new[:, d]
+        if _fits(new1, old1) and _fits(new2, old2):
             continue
-        if _strand(k1) == k2:
+        if _other_strand(old1) == old2:
             unclear[d] = True  # A/T and C/G read the same on both strands
-        elif _fits(n1, k2) and _fits(n2, k1):
+        elif _fits(new1, old2) and _fits(new2, old1):
             flip[d] = True
-        elif not (_fits(_strand(n1), k1) and _fits(_strand(n2), k2)):
-            flip[d] = _fits(_strand(n1), k2) and _fits(_strand(n2), k1)
-            other[d] = not flip[d]
+        else:
+            new1, new2 = _other_strand(new1), _other_strand(new2)
+            if not (_fits(new1, old1) and _fits(new2, old2)):
+                flip[d] = _fits(new1, old2) and _fits(new2, old1)
+                other[d] = not flip[d]
     return flip, unclear, other
 
 
@@ -457,14 +473,15 @@ def _fits(first: str, second: str) -> bool:
     return first == second or first in _UNNAMED_ALLELES or second in _UNNAMED_ALLELES
 
 
-def _strand(allele: str) -> str:
-    """The allele as it reads on the other strand."""
+def _other_strand(allele: str) -> str:
+    """Return the allele as it reads on the other strand."""
     return allele.translate(_PAIRS)[::-1]
 
 
 def _alleles_error(
     view: View, old: np.ndarray, new: np.ndarray, unclear: np.ndarray, other: np.ndarray
 ) -> InputError:
+    """Return the error about variants whose alleles cannot be matched to those of fit."""
     at = np.flatnonzero(unclear | other)
     d = int(at[0])
     why = (
