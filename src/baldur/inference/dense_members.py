@@ -94,7 +94,7 @@ def log_scale_prior(variance: Array) -> Array:
 def over_scales(
     q: WeightPosterior, *, most: int = SCALE_POINTS, start: Member | None = None
 ) -> tuple[list[ScalePoint], Array]:
-    """Return converged posteriors at a few scales of the prior variances, and weights (G, F, C).
+    """Return converged posteriors at G scales of the prior variances, and weights (G, F, C).
 
     ln weight = ln evidence + ln p(ln v), v the variance the prior gives the linear predictor. From
     the given variances outwards in steps of `SCALE_STEP`, each starting at the sites of the one
@@ -180,7 +180,10 @@ def parabola(last: Array, middle: Array, first: Array) -> Array:
 
 
 def fit_pooled(design: Design, likelihood: Likelihood) -> Member:
-    """Integrate over the one prior variance of all features, from a predictor of variance 1 on."""
+    """Return the member with one prior variance of all features, which is integrated over.
+
+    From the variance that gives the linear predictor variance 1, to both sides.
+    """
     began = time.perf_counter()
     scales = design.scales()
     total = np.maximum(scales.sum(axis=1), 1e-12)  # 1/total gives the predictor variance 1
@@ -206,7 +209,7 @@ def fit_per_view(
     max_iter: int = 200,
     start: Member | None = None,
 ) -> Member:
-    """Iterate q(w) and the prior variance of each view to their common fixed point.
+    """Return the member with a prior variance for each view, at its fixed point together with q(w).
 
     sigma^2 = sum_d <w_d>^2 / sum_d (1 - Var w_d/sigma^2), the denominator being the number of
     weights the data determine (MacKay, 1992). The expectation step has the same fixed point, but
@@ -251,6 +254,7 @@ def learn_variances(
         # Views that had hardly any variance begin with a tenth of the uninformed one.
         variances = np.maximum(near[1] / scales, 0.1 * variances)
         least = MIN_OWN_ITER
+    # Of all folds; those that have converged are put back into it.
     whole = WeightPosterior.start(design, likelihood, design.spread(variances))
     if start is not None:
         whole.sites = sites_near(start, 0, likelihood)

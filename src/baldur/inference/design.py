@@ -112,7 +112,10 @@ class ColumnDesign:
         return np.asarray(np.einsum("fcl,fl->fc", s, squares / self.count[:, None]))
 
     def kernel(self, s: Array) -> Array | None:
-        """Return X diag(s) X^T + s_0, (F, C, n, n); None where the feature solver is used."""
+        """Return the prior covariance of eta, X diag(s) X^T + s_0, (F, C, n, n).
+
+        None where the feature solver is used, which does not need it.
+        """
         if self.uses_features:
             return None
         at = _with_variance(s)  # columns of variance 0 add nothing
@@ -136,7 +139,7 @@ class ColumnDesign:
         return feature_posterior(self.X1, np.concatenate([first, s], axis=2), *sites, rows=rows)
 
     def statistics(self, q: Posterior, h: Array) -> tuple[Array, Array]:
-        """Return x_d^T alpha and x_d^T C^-1 x_d of the columns, each (F, C, L).
+        """Return x_d^T alpha and x_d^T C^-1 x_d of L columns, each (F, C, L).
 
         What the rows say of each weight: the linear term, and how much of its precision.
         """
@@ -147,7 +150,7 @@ class ColumnDesign:
         return projected, q.quadratics(X, h)
 
     def weights(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:
-        """Return means and variances of the weights, each (F, C, L)."""
+        """Return means and variances of the weights, each (F, C, L): folds, outputs, columns."""
         if isinstance(q, FeaturePosterior):  # known: x^T alpha would lose digits
             return q.w[..., 1:], q.weight_var[..., 1:]
         projected, S = self.statistics(q, h)
@@ -165,7 +168,7 @@ class ColumnDesign:
         return self.by_view(w**2 / safe), self.by_view(determined)
 
     def parts(self, q: Posterior, s: Array) -> Array:
-        """Return each view's part of <eta>, X_m <w_m>, (F, M, C, n)."""
+        """Return each view's part X_m <w_m> of <eta>, (F, M, C, n): fold, view, output, row."""
         X = self.X1[:, :, 1:]
         w = q.w[..., 1:] if isinstance(q, FeaturePosterior) else s * np.matmul(q.alpha, X)
         # The weights of each view, 0 for columns of others, (F, M, C, L).
@@ -180,6 +183,7 @@ class ColumnDesign:
             for m in range(self.n_views):
                 columns = np.flatnonzero(self.owner[f] == m)
                 X = self.X1[f][:, 1 + columns]
+                # The trace of X Cov(w) X^T, or of the same through the kernel of the view.
                 gram = X.T @ X if isinstance(q, FeaturePosterior) else None
                 for c in range(C):
                     if gram is not None:
@@ -196,7 +200,7 @@ class ColumnDesign:
         return self.predict(q, s, self.held)
 
     def predict(self, q: Posterior, s: Array, new1: Array) -> tuple[Array, Array]:
-        """Return <eta> and Var eta of rows new1 (F, p, 1 + L), each (F, C, p)."""
+        """Return <eta> and Var eta of new rows (F, p, 1 + L), a one first, each (F, C, p)."""
         if isinstance(q, FeaturePosterior):
             mean = np.matmul(q.w, new1.swapaxes(1, 2))
             return mean, triangle_squares(q.half, new1.swapaxes(1, 2))
@@ -242,7 +246,7 @@ class GramDesign:
         return np.asarray(np.einsum("fcm,fm->fc", s, self.scales()))
 
     def kernel(self, s: Array) -> Array:
-        """Return sum_m s_m X_m X_m^T + s_0, (F, C, n, n)."""
+        """Return the prior covariance of eta, sum_m s_m X_m X_m^T + s_0, (F, C, n, n)."""
         F, M, n, _ = self.grams.shape
         K = np.matmul(s, self.grams.reshape(F, M, n * n)).reshape(F, s.shape[1], n, n)
         K += self.intercept_var
@@ -268,7 +272,7 @@ class GramDesign:
         return s * power, s * determined
 
     def parts(self, q: Posterior, s: Array) -> Array:
-        """Return each view's part of <eta>, s G alpha, (F, M, C, n)."""
+        """Return each view's part s G alpha of <eta>, (F, M, C, n): fold, view, output, row."""
         return np.matmul(q.alpha[:, None], self.grams) * s.swapaxes(1, 2)[..., None]
 
     def part_variance(self, q: Posterior, s: Array) -> Array:

@@ -68,7 +68,10 @@ class Ensemble:
         self.weights = np.concatenate([m.weights for m in members])  # (J, F, C)
 
     def member_moments(self) -> tuple[Array, Array]:
-        """Return held-out mean and variance under each member, each (F, p, K, C)."""
+        """Return held-out mean and variance under each member, each (F, p, K, C).
+
+        Axes are folds, held-out rows, members and outputs.
+        """
         moments = []
         for k in range(len(self.names)):
             at = self.member_of == k
@@ -79,7 +82,7 @@ class Ensemble:
         return mean.transpose(1, 3, 0, 2), var.transpose(1, 3, 0, 2)
 
     def confidence(self) -> Array:
-        """Return how confident each member is in its own linear predictor, (F, K).
+        """Return how confident each of K members is in its own linear predictor, (F, K).
 
         The share of it that is left when its posterior variance is integrated out of the
         probability; 1 for continuous outcomes.
@@ -97,7 +100,8 @@ class Ensemble:
     def point_weights(self, shares: Array) -> Array:
         """Return weights (J, F, C) of the points under shares (F, K) of the members.
 
-        Points of negligible weight in every output of a fold get 0, so that none is computed.
+        The J points are the Gaussians of the K members, at several scales of their priors. Those of
+        negligible weight in every output of a fold get 0, and are not computed.
         """
         weights = shares.T[self.member_of][:, :, None] * self.weights
         largest = weights.max(axis=2)  # (J, F)
@@ -121,6 +125,7 @@ class Ensemble:
 
     def view_order(self) -> IntArray:
         """Return the views of each fold by falling variance of their part of eta, (F, M)."""
+        # Each view's part of the pooled linear predictor, (F, M, C, n).
         parts = np.einsum("jfc,jfmcn->fmcn", self.first_weights(), self.parts)
         count = self.batch.count[:, None, None]
         mean = parts.sum(axis=-1) / count
@@ -165,7 +170,7 @@ def held_moments(q: WeightPosterior) -> tuple[Array, Array]:
     """Return mean and variance of eta of the held-out rows, noise included, each (F, C, p)."""
     mean, var = q.design.predict_held(q.solution, q.s)
     var = np.maximum(var, 1e-12)
-    if q.design.held_absent is not None:
+    if q.design.held_absent is not None:  # (F, p, M); 1 where a row lacks a view
         lacking = q.missing_view_variance()
         var = var + np.einsum("fpm,fmc->fcp", q.design.held_absent, lacking)
     return mean, var + noise_variance(q.noise, mean.shape[:2])[..., None]
@@ -174,7 +179,7 @@ def held_moments(q: WeightPosterior) -> tuple[Array, Array]:
 def fit_ensemble(
     batch: FoldBatch, *, members: Sequence[str] = MEMBERS, max_iter: int = 200
 ) -> Ensemble:
-    """Fit every member on the training rows of each fold."""
+    """Return the ensemble of these members, fitted on the training rows of each fold."""
     problem, (candidates, dense) = batch.data.problem, batch.designs()
     widths = np.array(problem.widths)
     likelihood = batch.likelihood()
@@ -250,7 +255,7 @@ def _summarise(batch: FoldBatch, likelihood: Likelihood, fitted: dict[str, Membe
             moments["held_mean"][j, folds], moments["held_var"][j, folds] = held_mean, held_var
         point.q = q.stored()
     base = likelihood.base_logit()
-    flat = np.broadcast_to(base[..., None], (F, C, n))
+    flat = np.broadcast_to(base[..., None], (F, C, n))  # predictions of the base rate
     noise = likelihood.noise_at(flat, np.zeros((F, C, n)))
     return Ensemble(
         batch,
@@ -297,7 +302,10 @@ def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
 def view_moments(
     ensemble: Ensemble, stacking: Stacking, counts: Sequence[int]
 ) -> tuple[Array, Array]:
-    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p)."""
+    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p).
+
+    Axes are numbers of views (`counts`), folds, outputs and held-out rows.
+    """
     weights = ensemble.point_weights(stacking.shares)
     order = ensemble.view_order()
     fewer = [count for count in counts if count < len(order[0])]
@@ -320,7 +328,7 @@ def view_moments(
 def moments_by_views(
     q: WeightPosterior, order: IntArray, counts: Sequence[int]
 ) -> Iterator[tuple[Array, Array]]:
-    """Return moments (F, C, p) of held-out rows on the first views, for each number of views."""
+    """Yield moments (F, C, p) of held-out rows on the first views, for each number of views."""
     complete = q.design.absent is None and q.design.held_absent is None
     if q.design.uses_features and q.noise is None and complete:
         yield from _nested_moments(q, order, counts)

@@ -160,9 +160,9 @@ def search(
     once, unless they say what is in already. `size` is the length of a path, but for its last
     group, and `most` the largest number of features of each view.
 
-    Shapes: X (F, n, L), H row weights, eta the ensemble's linear predictor (F, C, n), w its weights
-    (F, C, L), allowed (F, L) 0 for columns that cannot enter, count (F,) training rows, groups,
-    always, owner (F, L), most (M,).
+    Shapes: X (F, n, L) of F folds, n rows and L columns; for C outputs H row weights, eta the
+    ensemble's linear predictor (F, C, n), w its weights (F, C, L); allowed (F, L) 0 for columns
+    that cannot enter; count (F,) training rows; groups, always, owner (F, L); most (M,) of M views.
     """
     F, n, L = X.shape
     C = H.shape[1]
@@ -172,9 +172,10 @@ def search(
     total = H.sum(axis=-1)
     centre = np.matmul(H, X) / total[..., None]  # (F, C, L)
     left = np.matmul(H, X**2) - total[..., None] * centre**2
-    left = np.maximum(left, 0.0) * allowed[:, None]
+    left = np.maximum(left, 0.0) * allowed[:, None]  # variances, times total
     share = (1.0 - a)[:, None, None]
     weighted = H * eta
+    # u of each column, shrunk as the correlations are.
     agree = share * (np.matmul(weighted, X) - weighted.sum(axis=-1)[..., None] * centre)
     agree += a[:, None, None] * left * w
     price = None if costs is None else costs.columns
@@ -226,9 +227,9 @@ def _pivots(
 ) -> list[tuple[list[int], IntArray, Array]]:
     """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L).
 
-    One column enters each fold at a time. R is the Cholesky factor of Sigma with the columns as
+    One column enters folds fold at a time. R is the Cholesky factor of Sigma with the columns as
     pivots; `left` is what of a column's variance, and `agree` what of u, is left after those that
-    are in. `most` (M,) is the largest number of features of each view.
+    are in. `most` (M,) is the largest number of features of folds view.
     """
     X, H, a = columns.X, columns.H, columns.noise
     groups, always, owner = columns.groups, columns.always, columns.owner
@@ -245,56 +246,58 @@ def _pivots(
     orders: list[list[int]] = [[] for _ in range(F)]
     ends: list[list[int]] = [[] for _ in range(F)]
     waiting = np.zeros((F, L), dtype=bool)  # others of a group that is begun
-    usable: Mask = np.asarray((diagonal > 0).all(axis=1))
-    going = np.ones(F, dtype=bool)
+    usable: Mask = np.asarray((diagonal > 0).all(axis=1))  # not in, nor said by those that are
+    going = np.ones(F, dtype=bool)  # folds whose path goes on
     share = (1.0 - a)[:, None, None]
-    each, outputs = np.arange(F), np.arange(C)[None, :]
+    folds, outputs = np.arange(F), np.arange(C)[None, :]
     room = np.tile(np.append(most, 0), (F, 1))  # (F, M + 1), for more features; last: padding
     for k in range(length + 1):
         usable &= np.asarray((left > COLLINEAR * diagonal).all(axis=1))
         waiting &= usable
-        has = np.asarray(waiting.any(axis=1))
+        in_group = np.asarray(waiting.any(axis=1))
         if k:
-            for f in np.flatnonzero(going & ~has).tolist():
+            for f in np.flatnonzero(going & ~in_group).tolist():
                 ends[f].append(k)
-        going &= has | (wanted > k)
-        free = np.where(has[:, None], waiting, usable & (group_size <= (longest - k)[:, None]))
+        going &= in_group | (wanted > k)
+        # Columns that may enter now: the rest of a group first.
+        free = np.where(in_group[:, None], waiting, usable & (group_size <= (longest - k)[:, None]))
         free &= (np.take_along_axis(room, owner, axis=1) > 0) | waiting | always
         free_agree = np.where(free[:, None], agree, 0.0)  # left of the others may be 0
         gain = np.where(free, (free_agree**2 / np.maximum(left, tiny)).sum(axis=1), -1.0)
         # Those of every submodel come first, even if they add nothing.
-        early: Mask = np.asarray(free & always & ~has[:, None])
+        early: Mask = np.asarray(free & always & ~in_group[:, None])
         begins = early.any(axis=1, keepdims=True)
         gain = np.where(begins, np.where(early, gain + tiny, -1.0), gain)
         score = gain
         if order_by is not None:
-            choose = ~has[:, None] & ~begins
+            choose = ~in_group[:, None] & ~begins
             score = np.where(choose, order_by.score(gain, free_agree), gain)
         best = score.argmax(axis=1)
-        going &= has | (gain[each, best] > 0.0)
+        going &= in_group | (gain[folds, best] > 0.0)
         if not going.any():
             break
-        counts = going & ~has & ~always[each, best]
-        room[each[counts], owner[each, best][counts]] -= 1
+        counted = going & ~in_group & ~always[folds, best]
+        room[folds[counted], owner[folds, best][counted]] -= 1
         # The rest of its group follows, and the column becomes the next pivot.
-        waiting |= (groups == groups[each, best][:, None]) & going[:, None]
-        waiting[each, best] = False
+        waiting |= (groups == groups[folds, best][:, None]) & going[:, None]
+        waiting[folds, best] = False
+        # Its row of R: covariances with all columns, less what the rows before account for.
         x = H * np.take_along_axis(X, best[:, None, None], axis=2)[:, None, :, 0]  # (F, C, n)
         column = share * (np.matmul(x, X) - x.sum(axis=-1)[..., None] * columns.centre)
-        column[each[:, None], outputs, best[:, None]] = diagonal[each, :, best]
+        column[folds[:, None], outputs, best[:, None]] = diagonal[folds, :, best]
         if k:
-            before = rows[each, :, :k, best]  # (F, C, k)
+            before = rows[folds, :, :k, best]  # (F, C, k)
             column -= np.matmul(before[:, :, None, :], rows[:, :, :k])[:, :, 0]
-        pivot = left[each, :, best]
+        pivot = left[folds, :, best]
         norm = np.sqrt(np.where(going[:, None], pivot, 1.0))[..., None]
         row = column / norm
-        along = agree[each, :, best][..., None] / norm
+        along = agree[folds, :, best][..., None] / norm
         rows[:, :, k] = np.where(going[:, None, None], row, 0.0)
         left = np.where(going[:, None, None], np.maximum(left - row**2, 0.0), left)
         agree = np.where(going[:, None, None], agree - row * along, agree)
-        usable[each[going], best[going]] = False
+        usable[folds[going], best[going]] = False
         if order_by is not None:
-            order_by.enter(each[going], best[going], row)
+            order_by.enter(folds[going], best[going], row)
         for f in np.flatnonzero(going).tolist():
             orders[f].append(int(best[f]))
     return [

@@ -87,8 +87,9 @@ class WeightPosterior:
         return replace(self, s=factor * self.s, kernel=K, solution=None)
 
     def refresh(self, *, optimise_means: bool = False, rows: bool = True) -> None:
-        """Recompute q(w) at the present sites, with means at their optimum where asked for.
+        """Recompute q(w) at the present sites, Gaussian factors that stand for the likelihood.
 
+        Where asked for, means are moved to their optimum under the new covariance.
         Outputs with a shared site precision always have their means there. `moments` are known only
         with `rows`.
         """
@@ -160,7 +161,7 @@ class WeightPosterior:
         return separate
 
     def moments(self) -> tuple[Array, Array]:
-        """Return <eta> and Var eta on the training rows, each (F, C, n)."""
+        """Return <eta> and Var eta on the training rows, each (F, C, n): folds, outputs, rows."""
         return self.solution.mean, np.maximum(self.solution.var + self.extra, 1e-12)
 
     def evaluate(self) -> tuple[Array, Sites]:
@@ -183,7 +184,10 @@ class WeightPosterior:
     # -- samples with missing views --------------------------------------------------------
 
     def view_signal(self) -> Array:
-        """Return the mean square of each view's part over the rows that have it, (F, M, C)."""
+        """Return the mean square of each view's part of eta over the rows that have it, (F, M, C).
+
+        Axes are folds, views and outputs.
+        """
         squares = self.design.parts(self.solution, self.s) ** 2
         if self.design.absent is None:
             return np.asarray(squares.sum(axis=-1) / self.design.count[:, None, None])
