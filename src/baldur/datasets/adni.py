@@ -42,7 +42,7 @@ class BrainGrid:
         return self.indices @ self.affine[:3, :3].T + self.affine[:3, 3]
 
     def parcellate(self, n_regions: int) -> NDArray[np.int16]:
-        """Cut the voxels into regions of similar size, each around one voxel; (n_voxels,)."""
+        """Cut the voxels into regions of similar size; return the region of each, (n_voxels,)."""
         points = self.millimetres
         seeds = [int(np.argmin(np.sum(points**2, axis=1)))]
         nearest = np.full(len(points), np.inf)
@@ -56,7 +56,7 @@ class BrainGrid:
     def smooth_fields(
         self, count: int, fwhm_mm: float, rng: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Draw stationary Gaussian fields of unit variance; (count, n_voxels)."""
+        """Draw Gaussian fields of unit variance, smooth over `fwhm_mm`; (count, n_voxels)."""
         sigma = fwhm_mm / (2.0 * np.sqrt(2.0 * np.log(2.0))) / float(self.affine[0, 0])
         # With wrapping the variance is the same everywhere, and one factor makes it 1.
         impulse = np.zeros(self.mask.shape, dtype=np.float32)
@@ -74,7 +74,7 @@ class BrainGrid:
 
 
 def make_grid(n_voxels: int = FULL_VOXELS) -> BrainGrid:
-    """Make an ellipsoid of exactly `n_voxels` voxels."""
+    """Make an ellipsoid of exactly `n_voxels` voxels; with fewer of them they are larger."""
     # Semi-axes in voxels, from the volume 4/3 pi a b c.
     radius = np.cbrt(n_voxels * 3.0 / (4.0 * np.pi * np.prod(_PROPORTIONS)))
     half = np.ceil(radius * _PROPORTIONS).astype(int) + _MARGIN
@@ -202,17 +202,20 @@ def make_adni_like(scale: float = 1.0, *, random_state: RandomState = None) -> B
 
 
 def _loadings(grid: BrainGrid) -> dict[str, NDArray[np.float64]]:
-    """Shift of every voxel per unit of the latent score: smooth patches with a clear edge."""
+    """Return the shift of each voxel per unit of the latent score, (n_voxels,) for each image.
+
+    It is positive in one image and negative in the other, in smooth patches with a clear edge.
+    """
     points = grid.millimetres
     loadings = {}
     for sign, name in zip((1.0, -1.0), IMAGES, strict=True):
-        bump = np.zeros(len(points))
+        profile = np.zeros(len(points))
         for centre, radius in (*_BOTH, *_OWN[name]):
             # A coarse grid must not step over a patch.
             radius = max(radius, float(grid.affine[0, 0]))
             squared = np.sum((points - np.array(centre)) ** 2, axis=1) / radius**2
-            bump = np.maximum(bump, 1.0 - squared)
-        loadings[name] = sign * STRENGTH * bump
+            profile = np.maximum(profile, 1.0 - squared)  # 1 in the centre, 0 beyond the radius
+        loadings[name] = sign * STRENGTH * profile
     return loadings
 
 
@@ -222,7 +225,10 @@ def _draw_images(
     loadings: dict[str, NDArray[np.float64]],
     rngs: list[np.random.Generator],
 ) -> dict[str, NDArray[np.float32]]:
-    """Draw both images, a few rows at a time, straight into float32."""
+    """Draw both images of each person, (n, n_voxels): signal, common noise and noise of their own.
+
+    A few rows at a time, straight into float32.
+    """
     n, width = len(score), int(grid.mask.sum())
     images = {name: np.empty((n, width), dtype=np.float32) for name in IMAGES}
     common_rng, *image_rngs = rngs
@@ -241,7 +247,10 @@ def _draw_images(
 
 
 def _regional_means(X: NDArray[np.floating], region: NDArray[np.int16]) -> NDArray[np.float64]:
-    """Average voxels (columns) by region; sums in a fixed order, whatever the number of threads."""
+    """Return the means over the voxels of each region, (n, N_REGIONS), of images X (n, n_voxels).
+
+    Sums have a fixed order, whatever the number of threads.
+    """
     by_region = np.argsort(region, kind="stable")
     sizes = np.bincount(region, minlength=N_REGIONS)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -261,7 +270,7 @@ def _summarise(t1: NDArray[np.float64], gm: NDArray[np.float64]) -> dict[str, ND
 def _draw_tables(
     images: dict[str, NDArray[np.float32]], region: NDArray[np.int16], rng: np.random.Generator
 ) -> dict[str, NDArray[np.float32]]:
-    """Summarise the images by region, with noise."""
+    """Draw the tables (n, N_REGIONS): combined regional means of the images, with noise."""
     tables = {}
     for name, value in _summarise(*(_regional_means(images[v], region) for v in IMAGES)).items():
         noise = TABLE_NOISE * value.std(axis=0) * rng.standard_normal(value.shape)
@@ -270,7 +279,7 @@ def _draw_tables(
 
 
 def _voxel_table(grid: BrainGrid, region: NDArray[np.int16]) -> pd.DataFrame:
-    """List grid indices, positions and region of every voxel; the grid itself is in ``attrs``."""
+    """Return grid indices, position and region of every voxel; the grid itself is in ``attrs``."""
     table = pd.DataFrame(grid.indices.astype(np.int32), columns=["i", "j", "k"])
     table[["x", "y", "z"]] = grid.millimetres
     table["region"] = region
@@ -286,20 +295,23 @@ def _truth(
     target: NDArray[np.int64],
     score: NDArray[np.float64],
 ) -> Truth:
-    """Return the voxels and features that carry signal, and the size of their effects."""
+    """Return the voxels and features that carry signal, and the size of their effects.
+
+    An effect is the difference of the class means in standard deviations within a class.
+    """
     # Within a class a voxel has noise of variance 1 and the score's variance of 1 times loading^2.
-    full = {v: SEPARATION * b / np.sqrt(1.0 + b**2) for v, b in loadings.items()}
+    by_view = {v: SEPARATION * b / np.sqrt(1.0 + b**2) for v, b in loadings.items()}
     # The s.d. of a regional mean has no closed form: take that of the rows drawn.
     shifts = _summarise(*(_regional_means(loadings[v][None], region)[0] for v in IMAGES))
     for name, shift in shifts.items():
         groups = [tables[name][target == c].astype(np.float64) for c in (0, 1)]
         within = np.sqrt(sum(np.sum((g - g.mean(axis=0)) ** 2, axis=0) for g in groups))
-        full[name] = SEPARATION * shift / (within / np.sqrt(len(target) - 2))
-    features = {v: np.flatnonzero(effect) for v, effect in full.items()}
+        by_view[name] = SEPARATION * shift / (within / np.sqrt(len(target) - 2))
+    features = {v: np.flatnonzero(effect) for v, effect in by_view.items()}
     return Truth(
-        n_features={v: len(effect) for v, effect in full.items()},
+        n_features={v: len(effect) for v, effect in by_view.items()},
         features=features,
-        effects={v: effect[features[v]] for v, effect in full.items()},
+        effects={v: effect[features[v]] for v, effect in by_view.items()},
         score=score,
         redundant=TABLES,
     )

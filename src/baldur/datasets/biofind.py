@@ -139,15 +139,16 @@ def make_biofind_like(
 def _draw_sleep(
     target: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Draw yes/no items, with their log odds ratios and the intercept of the log-odds.
+    """Draw yes/no items (n, N_SLEEP); also return their log odds ratios and an intercept.
 
-    In the first seven items "yes" is commoner in patients.
+    The log odds of the disease given the items are intercept + items @ log_odds. In the first seven
+    items "yes" is commoner in patients.
     """
     base = logit(rng.uniform(0.15, 0.5, N_SLEEP))
     log_odds = np.zeros(N_SLEEP)
     log_odds[: len(SIGNAL_ITEMS)] = rng.uniform(1.0, 1.6, len(SIGNAL_ITEMS))
-    chance = expit(base + np.outer(target, log_odds))
-    items = (rng.random(chance.shape) < chance).astype(np.float64)
+    p_yes = expit(base + np.outer(target, log_odds))
+    items = (rng.random(p_yes.shape) < p_yes).astype(np.float64)
     # Bayes' rule: each item adds x * effect + ln (1 - p_patient)/(1 - p_control).
     intercept = float(
         np.log(N_PATIENTS / N_CONTROLS)
@@ -157,21 +158,25 @@ def _draw_sleep(
 
 
 def _draw_tables(n: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], ...]:
-    """Draw test scores from 0 to 5, education and income, and the columns of `DEMOGRAPHICAL`."""
-    shared, rest = rng.standard_normal((n, 1)), rng.standard_normal((n, N_MOCA))
-    scores = np.clip(np.rint(3.5 + (np.sqrt(0.3) * shared + np.sqrt(0.7) * rest)), 0.0, 5.0)
+    """Draw test scores from 0 to 5, education and income, and the columns of `DEMOGRAPHICAL`.
+
+    None has to do with the disease. Scores of a person have the correlation 0.3 before rounding.
+    """
+    ability = rng.standard_normal((n, 1))
+    own = rng.standard_normal((n, N_MOCA))
+    scores = np.clip(np.rint(3.5 + (np.sqrt(0.3) * ability + np.sqrt(0.7) * own)), 0.0, 5.0)
     education_years = np.clip(np.rint(rng.normal(15.5, 2.8, n)), 6, 24)
     income_band = rng.integers(1, 7, n)
     male = rng.random(n) < 0.6
     height = rng.normal(164, 7, n) + 12 * male
     demographical = [
-        np.clip(rng.normal(67, 7, n), 50, 90),
+        np.clip(rng.normal(67, 7, n), 50, 90),  # age
         male,
         height,
-        rng.normal(26.5, 4, n) * (height / 100) ** 2,
-        rng.random(n) < 0.1,
-        rng.normal(70, 10, n),
-        rng.normal(130, 15, n),
+        rng.normal(26.5, 4, n) * (height / 100) ** 2,  # weight, from the body mass index
+        rng.random(n) < 0.1,  # left-handed
+        rng.normal(70, 10, n),  # pulse
+        rng.normal(130, 15, n),  # systolic and diastolic blood pressure
         rng.normal(78, 9, n),
     ]
     socioeconomic = np.column_stack([education_years, income_band]).astype(np.float64)
@@ -187,27 +192,30 @@ def draw_genotypes(
     0.98 inside a linkage block, and none across blocks, is cut at the quantile of the marker's
     minor-allele frequency.
 
-    Shapes: returns genotypes (n, width).
+    A share `missing` of the genotypes is not called. With them come the places of the markers,
+    their blocks and frequencies.
+
+    Shapes: returns genotypes (n, width) and a table of `width` rows.
     """
-    out = np.empty((n, width), dtype=np.int8)
+    genotypes = np.empty((n, width), dtype=np.int8)
     maf = np.empty(width, dtype=np.float32)
     step = _FRAME * _FRAMES_PER_CHUNK
     chunks = range(0, width, step)
     position_rng, *rngs = seeds.spawn(len(chunks) + 1)
     chromosome, position = _place_markers(width, position_rng)
-    starts = np.diff(chromosome, prepend=np.int8(0)) != 0
+    starts = np.diff(chromosome, prepend=np.int8(0)) != 0  # of chromosomes, then of all blocks
     for first, rng in zip(chunks, rngs, strict=True):
         cols = slice(first, min(first + step, width))
-        keep = cols.stop - cols.start
-        forced = np.zeros(step, dtype=bool)
-        forced[:keep] = starts[cols]
-        counts, p, new_block = _draw_chunk(n, forced, _MEAN_BLOCK if linkage else 1, rng)
-        maf[cols] = p[:keep]
-        starts[cols] = new_block[:keep]
-        out[:, cols] = counts[:keep].T
+        used = cols.stop - cols.start  # the last chunk is drawn whole and cut
+        begins = np.zeros(step, dtype=bool)
+        begins[:used] = starts[cols]
+        counts, p, new_block = _draw_chunk(n, begins, _MEAN_BLOCK if linkage else 1, rng)
+        maf[cols] = p[:used]
+        starts[cols] = new_block[:used]
+        genotypes[:, cols] = counts[:used].T
         if missing > 0:
-            rows = rng.integers(n, size=rng.binomial(n * keep, missing))
-            out[rows, first + rng.integers(keep, size=len(rows))] = MISSING
+            rows = rng.integers(n, size=rng.binomial(n * used, missing))
+            genotypes[rows, first + rng.integers(used, size=len(rows))] = MISSING
     markers = pd.DataFrame(
         {
             "chromosome": chromosome,
@@ -216,32 +224,32 @@ def draw_genotypes(
             "maf": maf,
         }
     )
-    return out, markers
+    return genotypes, markers
 
 
 def _draw_chunk(
-    n: int, forced: NDArray[np.bool_], mean_block: int, rng: np.random.Generator
+    n: int, begins: NDArray[np.bool_], mean_block: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.bool_]]:
-    """Draw one chunk, markers by people, with its frequencies and the starts of blocks.
+    """Draw minor-allele counts of one chunk, (markers, n); their frequencies and starts of blocks.
 
-    Blocks begin at random, at each frame, and where `forced` says that a chromosome begins.
+    Blocks begin at random, at each frame, and where `begins` says that a chromosome begins.
     """
     shape = (_FRAME, _FRAMES_PER_CHUNK)
     # Common markers: frequencies from 0.02 to 0.5, the rarer ones more numerous.
     maf = 0.02 + 0.48 * rng.beta(0.9, 1.5, shape)
     new_block = rng.random(shape) < 1.0 / mean_block
     new_block[0] = True
-    new_block |= forced.reshape(_FRAMES_PER_CHUNK, _FRAME).T
+    new_block |= begins.reshape(_FRAMES_PER_CHUNK, _FRAME).T
     rho = np.where(new_block, 0.0, rng.uniform(0.6, 0.98, shape)).astype(np.float32)
-    fresh = np.sqrt(1.0 - rho**2)
+    innovation_sd = np.sqrt(1.0 - rho**2)  # keeps the variance of the chain at 1
     threshold = ndtri(maf).astype(np.float32)
     counts = np.empty((_FRAMES_PER_CHUNK, _FRAME, n), dtype=np.int8)
-    chain = np.zeros((_FRAMES_PER_CHUNK, 2 * n), dtype=np.float32)
+    chain = np.zeros((_FRAMES_PER_CHUNK, 2 * n), dtype=np.float32)  # two haplotypes per person
     draw = np.empty_like(chain)
     # Over the markers of a frame, all frames at once.
     for j in range(_FRAME):
         rng.standard_normal(out=draw, dtype=np.float32)
-        draw *= fresh[j, :, None]
+        draw *= innovation_sd[j, :, None]
         chain *= rho[j, :, None]
         chain += draw
         allele = chain < threshold[j, :, None]
@@ -256,7 +264,10 @@ def _draw_chunk(
 def _place_markers(
     width: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
-    """Spread markers over the chromosomes in proportion to length, positions ascending."""
+    """Return chromosome and position of each marker, (width,), ascending.
+
+    A chromosome has markers in proportion to its length.
+    """
     lengths = np.array(_CHROMOSOMES, dtype=np.float64) * 1e6
     ends = np.rint(np.cumsum(lengths) / lengths.sum() * width).astype(np.int64)
     counts = np.diff(ends, prepend=0)

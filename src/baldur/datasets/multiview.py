@@ -118,24 +118,26 @@ def make_multiview(
     cells = _rates("missing_cells", missing_cells, names)
     whole = _rates("missing_views", missing_views, names)
 
-    places, sizes, labels, gaps, *per_view_streams = streams(random_state, 4 + 2 * len(names))
-    features = _place_features(informative, widths, places)
+    place_rng, effect_rng, label_rng, gap_rng, *view_rngs = streams(
+        random_state, 4 + 2 * len(names)
+    )
+    features = _place_features(informative, widths, place_rng)
     effects, covariance = _draw_effects(
-        features, correlations, block_size, effect_range, logit_sd, n_classes, sizes
+        features, correlations, block_size, effect_range, logit_sd, n_classes, effect_rng
     )
     intercept = calibrate_intercept(covariance, noise, n_classes, weights)
 
     views: dict[str, NDArray[np.floating]] = {}
     score = np.tile(intercept, (n, 1))
     for i, name in enumerate(names):
-        rngs = per_view_streams[2 * i : 2 * i + 2]
+        rngs = view_rngs[2 * i : 2 * i + 2]
         X = _draw_view(n, widths[name], correlations[name], block_size, dtype, rngs)
         coefficients = effects[name].reshape(len(features[name]), len(intercept))
         # einsum, not BLAS: the order of summation must not depend on the number of threads.
         score += np.einsum("nk,kc->nc", X[:, features[name]].astype(np.float64), coefficients)
         views[name] = X
-    target = draw_labels(score, noise, n_classes, labels)
-    _make_gaps(views, cells, whole, gaps)
+    target = draw_labels(score, noise, n_classes, label_rng)
+    _make_gaps(views, cells, whole, gap_rng)
     truth = Truth(
         n_features=widths,
         features=features,
@@ -147,7 +149,7 @@ def make_multiview(
 
 
 def _check_dims(dims: Mapping[str, int] | Sequence[int]) -> dict[str, int]:
-    """Return the number of features of every view by name."""
+    """Return the number of features of every view by name; views of a sequence get names."""
     if isinstance(dims, Mapping):
         widths = {str(v): d for v, d in dims.items()}
     elif isinstance(dims, (Sequence, np.ndarray)) and not isinstance(dims, str):
@@ -175,7 +177,7 @@ def _rates(name: str, value: ByView | float, views: list[str]) -> dict[str, floa
 def _place_features(
     informative: ByView | int | None, widths: dict[str, int], rng: np.random.Generator
 ) -> dict[str, NDArray[np.intp]]:
-    """Choose the informative columns of every view, ascending."""
+    """Return the informative columns of every view, ascending: those given, or a random choice."""
     names = list(widths)
     if informative is None:
         wanted: dict[str, Any] = {v: min(5, d) for v, d in widths.items()}
@@ -214,10 +216,14 @@ def _draw_effects(
     n_classes: int | None,
     rng: np.random.Generator,
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
-    """Draw effects with the wanted s.d. of the predictor; return them and its covariance.
+    """Draw effects of the features; return them with the covariance of the linear predictors.
 
-    The variance is that of the population, known in closed form: within a block of correlation r
-    it is (1 - r) sum_j b_j^2 + r (sum_j b_j)^2.
+    Each predictor has the standard deviation `logit_sd`. Its variance is that of the population,
+    known in closed form: within a block of correlation r it is
+    (1 - r) sum_j b_j^2 + r (sum_j b_j)^2.
+
+    Shapes: returns effects (k,) of k features in a view, or (k, C) for C > 2 classes, and
+    covariance (1, 1), or (C, C).
     """
     for value in effect_range:
         check("effect_range", value, NON_NEGATIVE)
@@ -254,14 +260,17 @@ def _draw_view(
     dtype: np.dtype[Any],
     rngs: Sequence[np.random.Generator],
 ) -> NDArray[Any]:
-    """Draw one view row by row, so that more rows leave the first ones as they are."""
+    """Draw one view (n, width) of standard normal features, equally correlated within blocks.
+
+    It is drawn row by row, so that more rows leave the first ones as they are.
+    """
     for_cells, for_blocks = rngs
     X: NDArray[Any] = for_cells.standard_normal((n, width), dtype=dtype.type)
     if correlation > 0:
         X *= np.sqrt(1.0 - correlation)
-        factor = for_blocks.standard_normal((n, -(-width // block_size)), dtype=dtype.type)
-        factor *= np.sqrt(correlation)
-        X += np.repeat(factor, block_size, axis=1)[:, :width]
+        shared = for_blocks.standard_normal((n, -(-width // block_size)), dtype=dtype.type)
+        shared *= np.sqrt(correlation)
+        X += np.repeat(shared, block_size, axis=1)[:, :width]
     return X
 
 
@@ -271,13 +280,16 @@ def _make_gaps(
     whole: dict[str, float],
     rng: np.random.Generator,
 ) -> None:
-    """Write NaN into the views in place, so that every sample has at least one view."""
+    """Write NaN into the views in place: into shares of `cells`, and of `whole` views of a sample.
+
+    Every sample keeps at least one view.
+    """
     for_cells, for_views = rng.spawn(2)
     n = len(next(iter(views.values())))
     draws = for_views.random((n, len(views) + 1))
     absent = draws[:, :-1] < np.array(list(whole.values()))
-    bare = np.flatnonzero(absent.all(axis=1))
-    absent[bare, (draws[bare, -1] * len(views)).astype(int)] = False
+    without = np.flatnonzero(absent.all(axis=1))  # these get back one view at random
+    absent[without, (draws[without, -1] * len(views)).astype(int)] = False
     for i, (name, rng_cells) in enumerate(zip(views, for_cells.spawn(len(views)), strict=True)):
         X = views[name]
         if cells[name] > 0:

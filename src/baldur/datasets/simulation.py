@@ -22,7 +22,10 @@ _DRAWS = 20_000
 def draw_labels(
     score: NDArray[np.float64], noise: float, n_classes: int | None, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Draw one label per row of `score` (n, 1) or (n, C), after adding noise of that s.d."""
+    """Draw a label per row of `score` (n, 1) or (n, C), after adding noise with the s.d. `noise`.
+
+    Without classes (`n_classes` None) return the noisy score itself, as an outcome.
+    """
     for_noise, for_labels = rng.spawn(2)
     if noise > 0:
         score = score + noise * for_noise.standard_normal(score.shape)
@@ -32,6 +35,7 @@ def draw_labels(
         cumulative = 1.0 - expit(score)
     else:
         cumulative = np.cumsum(softmax(score, axis=1), axis=1)[:, :-1]
+    # A label is the number of classes whose cumulative probability a uniform number exceeds.
     u = for_labels.random(len(score))
     return (u[:, None] >= cumulative).sum(axis=1).astype(np.int64)
 
@@ -42,9 +46,11 @@ def calibrate_intercept(
     n_classes: int | None,
     weights: Sequence[float] | None,
 ) -> NDArray[np.float64]:
-    """Find the intercept at which classes have the expected shares `weights`.
+    """Return the intercept at which classes have the expected shares `weights`.
 
-    Shapes: covariance (C, C); returns (C,).
+    The linear predictors are Gaussian around it, with `covariance` and independent noise.
+
+    Shapes: covariance (C, C); returns (C,), with C = 1 for two classes.
     """
     outputs = len(covariance)
     if weights is None:
@@ -62,6 +68,7 @@ def calibrate_intercept(
         sd = float(np.sqrt(covariance[0, 0] + noise**2))
 
         def excess(b: float) -> float:
+            """Return how far the expected share of the second class is too large."""
             return float(mass @ expit(b + sd * nodes)) - shares[1]
 
         reach = 40.0 + 10.0 * sd
@@ -70,6 +77,7 @@ def calibrate_intercept(
     rng = np.random.default_rng(0)
     root = np.linalg.cholesky(covariance + (noise**2 + 1e-12) * np.eye(outputs))
     draws = rng.standard_normal((_DRAWS, outputs)) @ root.T
+    # Several classes: shares are means over draws, and the intercept moves by their log ratio.
     b = np.log(shares)
     for _ in range(500):
         step = np.log(shares) - np.log(softmax(draws + b, axis=1).mean(axis=0))
