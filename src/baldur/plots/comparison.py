@@ -84,13 +84,15 @@ class ComparisonDisplay(Display):
         results = results_of(result)
         table, models = results.table("intervals"), results.table("table")
         if len(table):
-            known = list(dict.fromkeys(table["metric"]))
-            wanted = [m for m in DEFAULT if m in known] or known[:2]
-            wanted = wanted if metrics is None else list(metrics)
-            unknown = [m for m in wanted if m not in known]
+            available = list(dict.fromkeys(table["metric"]))
+            default = [m for m in DEFAULT if m in available] or available[:2]
+            chosen = default if metrics is None else list(metrics)
+            unknown = [m for m in chosen if m not in available]
             if unknown:
-                raise InputError(f"There is no metric {unknown[0]!r} in the result, only {known}.")
-            table = pd.concat(table[table["metric"] == metric] for metric in wanted)
+                raise InputError(
+                    f"There is no metric {unknown[0]!r} in the result, only {available}."
+                )
+            table = pd.concat(table[table["metric"] == metric] for metric in chosen)
         failures = {}
         if "failure" in models:
             texts = models["failure"].fillna("").astype(str)
@@ -129,6 +131,7 @@ class ComparisonDisplay(Display):
             self._panel(axes[i], metric, models, style, first=i == 0 or style.narrow)
 
     def _panel(self, ax: Any, metric: str, models: list[str], style: Style, *, first: bool) -> None:
+        """Draw one metric of every model; the first panel has the names of the models."""
         part = self.table[self.table["metric"] == metric]
         rows = np.array([models.index(str(m)) for m in part["model"]], dtype=float)
         points(ax, part, rows, style.colour(0))
@@ -153,6 +156,7 @@ class ComparisonDisplay(Display):
         style.fit_ticks(ax, 0.6 / panels)
 
     def _chance(self, metric: str) -> float | None:
+        """Return the value of a metric that chance gives; None where it depends on the data."""
         if metric == "auc" and self.n_classes:
             return 0.5
         if metric == "balanced_accuracy" and self.n_classes:
@@ -204,8 +208,9 @@ class AddedValueDisplay(Display):
 
     def __init__(self, table: pd.DataFrame) -> None:
         table = pd.DataFrame(table)
-        known = set(table["metric"]) if "metric" in table else set()
-        self.metric = main_metric(main_metric(True) in known or not known)
+        metrics = set(table["metric"]) if "metric" in table else set()
+        is_classification = main_metric(True) in metrics or not metrics
+        self.metric = main_metric(is_classification)
         part = table[table["metric"] == self.metric] if len(table) else table
         base = part[part["question"] == BASELINE] if len(part) else part
         self.baseline = plain(base["view"].iloc[0]) if len(base) else "the baseline"
@@ -226,7 +231,7 @@ class AddedValueDisplay(Display):
         levels = {r["model"]: r for r in rows if r["question"] in _LEVELS}
         added = {r["model"]: r for r in rows[::-1] if r["question"] in (ADDED, ALL_ADDED)}
         left_out = {r["reference"]: r for r in rows if r["question"] == BEYOND}
-        alone: tuple[Any, ...] = ("", np.nan, np.nan, np.nan, np.nan)
+        nothing: tuple[Any, ...] = ("", np.nan, np.nan, np.nan, np.nan)
         sets = []
         for model, row in levels.items():
             question, view = row["question"], row["view"]
@@ -234,10 +239,11 @@ class AddedValueDisplay(Display):
                 BASELINE: f"{self.baseline} (baseline)", WITH: f"+ {view}", ALL: _ALL_VIEWS,
                 ALONE: f"{view} alone", WITHOUT: f"all but {view}",
             }[question]  # fmt: skip
-            compared = alone
+            compared = nothing
             if model in added:
                 compared = (self.baseline, *_difference(added[model]))
             elif model in left_out:
+                # Stored as all views minus this set; drawn the other way round.
                 compared = (_ALL_VIEWS, *_difference(left_out.pop(model), -1.0))
             sets.append((name, row["people"], *_level(row), *compared))
         # A set that is compared with the baseline and with all views has a row for each.
@@ -268,9 +274,11 @@ class AddedValueDisplay(Display):
         handles = []
         for i, reference in enumerate(references):
             compared = (self.table["compared_with"] == reference).to_numpy()
-            at, changes = np.flatnonzero(compared), ("low", "difference", "high")
-            part, marker = self.table[compared], "os"[i % 2]
-            handles += points(axes[1], part, at, style.colour(i), marker, changes)
+            rows_compared = np.flatnonzero(compared)
+            handles += points(
+                axes[1], self.table[compared], rows_compared, style.colour(i), "os"[i % 2],
+                ("low", "difference", "high"),
+            )  # fmt: skip
         heading = metric_name(self.metric)
         for ax, value, name in (
             (axes[0], float(self.table["value"].iloc[0]), heading),
@@ -286,7 +294,7 @@ class AddedValueDisplay(Display):
 
 
 def _difference(row: dict[Any, Any], sign: float = 1.0) -> tuple[float, ...]:
-    """Return a difference with its interval, and on how many people."""
+    """Return a difference with its interval, times a sign, and on how many people."""
     ends = sorted((sign * row["low"], sign * row["high"]))
     return (sign * row["difference"], *ends, row["people"])
 
@@ -375,7 +383,7 @@ class OutcomesDisplay(Display):
     def _draw(self, style: Style) -> None:
         """Draw a row per outcome and a mark per model."""
         models, outcomes = self.models[:MOST_MODELS], self.outcomes
-        step = 0.72 / max(len(models), 1)
+        step = 0.72 / max(len(models), 1)  # between the marks of a row, which is 1 high
         height = row_height(round(len(outcomes) * max(1.0, 0.7 * len(models))), 1.0)
         height += style.legend_height(models)
         main = self._axes(style, height)[0]

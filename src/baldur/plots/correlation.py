@@ -73,7 +73,7 @@ class CorrelationDisplay(Display):
         selected = model.summary()[["view", "feature"]].drop_duplicates().head(most)
         sets = getattr(model, "credible_sets_", None)
         chosen: dict[Pair, None] = {}
-        shown = []
+        interchangeable = []
         # Views one after the other, so that each forms a block.
         for view in model.view_names_:
             for feature in selected.loc[selected["view"] == view, "feature"].astype(str):
@@ -81,10 +81,12 @@ class CorrelationDisplay(Display):
                 if sets is not None:
                     others = _others(sets, (view, feature))
                     others = others[others["probability"] >= least].head(n_interchangeable)
-                    shown.append(others)
+                    interchangeable.append(others)
                     chosen |= dict.fromkeys(_members(others))
         data = open_views(model, X, reset=False)
-        members = pd.concat(shown, ignore_index=True) if shown else pd.DataFrame()
+        members = pd.DataFrame()
+        if interchangeable:
+            members = pd.concat(interchangeable, ignore_index=True)
         return cls(feature_correlations(data, list(chosen)), members if len(members) else None)
 
     @classmethod
@@ -103,10 +105,10 @@ class CorrelationDisplay(Display):
 
     def matrix(self) -> np.ndarray:
         """Return the correlations as a square array."""
-        place = {pair: i for i, pair in enumerate(self.features)}
-        cells = np.full((len(place), len(place)), np.nan)
-        for a, other_a, b, other_b, value in self.table[CORRELATION_COLUMNS].to_numpy():
-            cells[place[a, other_a], place[b, other_b]] = value
+        row_of = {pair: i for i, pair in enumerate(self.features)}
+        cells = np.full((len(row_of), len(row_of)), np.nan)
+        for view_a, a, view_b, b, value in self.table[CORRELATION_COLUMNS].to_numpy():
+            cells[row_of[view_a, a], row_of[view_b, b]] = value
         return cells
 
     @property
@@ -114,10 +116,10 @@ class CorrelationDisplay(Display):
         """Rows of each credible set: the feature and its interchangeable features."""
         if self.sets is None:
             return []
-        place = {pair: i for i, pair in enumerate(self.features)}
+        row_of = {pair: i for i, pair in enumerate(self.features)}
         groups = []
         for (view, feature), part in self.sets.groupby(["view", "feature"], sort=False):
-            rows = {place[p] for p in [(view, feature), *_members(part)] if p in place}
+            rows = {row_of[p] for p in [(view, feature), *_members(part)] if p in row_of}
             if len(rows) > 1:
                 groups.append(sorted(rows))
         return groups
@@ -175,12 +177,13 @@ class CorrelationDisplay(Display):
         ax.set_yticklabels(texts)
 
     def _frames(self, ax: Any) -> None:
+        """Draw lines between views, and a frame around each credible set in adjacent rows."""
         Rectangle = matplotlib("patches").Rectangle
         outside = self._interchangeable()
         selected = [(i, view) for i, (view, name) in enumerate(self.features)
                     if (view, name) not in outside]  # fmt: skip
-        for (_, before), (i, view) in pairwise(selected):
-            if view != before:
+        for (_, view_before), (i, view) in pairwise(selected):
+            if view != view_before:
                 ax.axhline(i - 0.5, color=_FRAME, linewidth=1.6)
                 ax.axvline(i - 0.5, color=_FRAME, linewidth=1.6)
         for rows in self.groups:

@@ -79,8 +79,8 @@ class CalibrationDisplay(Display):
         lines = table_lines(self.table)
         texts = []
         for line, slope in zip(lines, self._slopes(lines), strict=True):
-            far = np.abs(line.rows["observed"] - line.rows["predicted"]).max()
-            texts.append(f"{plain(line.name)}{slope}, at most {far:.2g} from the diagonal")
+            distance = np.abs(line.rows["observed"] - line.rows["predicted"]).max()
+            texts.append(f"{plain(line.name)}{slope}, at most {distance:.2g} from the diagonal")
         return f"Smooth calibration curves{band_text(lines)}: {'; '.join(texts)}."
 
     def _draw(self, style: Style) -> None:
@@ -105,6 +105,7 @@ class CalibrationDisplay(Display):
         self._legend(handles, names, style, notes)
 
     def _ends(self) -> tuple[float, float]:
+        """Return the ends of both axes."""
         if not self.regression:
             return -0.01, 1.01
         values = self.table[["predicted", "observed", "low", "high"]].to_numpy(dtype=float)
@@ -113,6 +114,7 @@ class CalibrationDisplay(Display):
         return float(values.min()) - room, float(values.max()) + room
 
     def _people(self, ax: Any, spread: pd.DataFrame, lines: Sequence[Line], style: Style) -> None:
+        """Draw the histogram of the predictions of each curve."""
         for i, line in enumerate(lines):
             part = spread[(spread["model"] == line.model) & (spread["class"] == line.target)]
             if len(part):
@@ -135,9 +137,9 @@ def _histogram(
     ends = (0.0, 1.0)
     if not classes:
         # The same bins for all models, so that their histograms can be compared.
-        every = drawn["predicted"].to_numpy(dtype=float)
-        every = every[np.isfinite(every)]
-        ends = (float(every.min()), float(every.max())) if len(every) else ends
+        pooled = drawn["predicted"].to_numpy(dtype=float)
+        pooled = pooled[np.isfinite(pooled)]
+        ends = (float(pooled.min()), float(pooled.max())) if len(pooled) else ends
     parts = []
     for line in table_lines(curves):
         column = f"p_{line.target}" if classes else "predicted"
@@ -187,9 +189,9 @@ class DecisionDisplay(Display):
         table = results_of(result).table("decision")
         if not len(table):
             return cls(table)
-        default = table["model"].isin([TREAT_ALL, TREAT_NONE])
-        curves = chosen_models(table[~default], models, "decision curve")
-        return cls(pd.concat([table[default], curves]))
+        is_reference = table["model"].isin([TREAT_ALL, TREAT_NONE])
+        curves = chosen_models(table[~is_reference], models, "decision curve")
+        return cls(pd.concat([table[is_reference], curves]))
 
     @property
     def _models(self) -> pd.DataFrame:
@@ -202,16 +204,17 @@ class DecisionDisplay(Display):
     def _sentence(self) -> str:
         lines = table_lines(self._models)
         treated = self.table[self.table["model"] == TREAT_ALL]
-        best = np.maximum(treated["net_benefit"].to_numpy(dtype=float), 0.0)
+        # Treating none has net benefit 0.
+        default = np.maximum(treated["net_benefit"].to_numpy(dtype=float), 0.0)
         texts = []
         for line in lines:
-            over = line.rows["net_benefit"].to_numpy(dtype=float) - best
-            t = line.rows["threshold"].to_numpy(dtype=float)[over > 1e-12]
+            gain = line.rows["net_benefit"].to_numpy(dtype=float) - default
+            t = line.rows["threshold"].to_numpy(dtype=float)[gain > 1e-12]
             where = "at no threshold"
             if len(t):
                 where = (
-                    f"at {len(t)} of {len(over)} thresholds from {t.min():g} to {t.max():g}, by "
-                    f"{number(over.max())} at most"
+                    f"at {len(t)} of {len(gain)} thresholds from {t.min():g} to {t.max():g}, by "
+                    f"{number(gain.max())} at most"
                 )
             texts.append(f"{plain(line.name)} {where}")
         return (
@@ -304,13 +307,14 @@ class RankingDisplay(Display):
             return cls(pd.DataFrame())
         first, *others = dict.fromkeys(rows["model"].astype(str))
         with one_thread():
-            every = results.resampled
-            table = cls.curves(every.only([first], resamples))
+            resampled = results.resampled
+            table = cls.curves(resampled.only([first], resamples))
             if others:
                 # Only the first model has a band, which takes most of the time.
-                curves = cls.curves(every.only(others, LEAST_RESAMPLES))
+                curves = cls.curves(resampled.only(others, LEAST_RESAMPLES))
                 table = pd.concat([table, curves.assign(low=np.nan, high=np.nan)])
-            areas = curve_areas(every.only([first, *others], resamples), measures=cls.area[:1])
+            drawn = resampled.only([first, *others], resamples)
+            areas = curve_areas(drawn, measures=cls.area[:1])
         return cls(table, areas)
 
     def _sentence(self) -> str:
@@ -379,6 +383,7 @@ class PrecisionRecallDisplay(RankingDisplay):
         return f" (precision by chance {low if low == high else f'{low} to {high}'})"
 
     def _chance(self, ax: Any, style: Style) -> None:
+        """Draw the prevalence, which is the precision by chance."""
         shares = self.table["prevalence"].astype(float)
         if shares.nunique() > 2:
             # One line per class would be a hatching: the range is shown instead.
@@ -444,8 +449,8 @@ class LearningCurveDisplay(Display):
     @classmethod
     def from_result(cls, result: Any, models: Sequence[str] | None = None) -> Self:
         """Show models of a result or of the table of `learning_curve`, by default the first six."""
-        given = isinstance(result, pd.DataFrame)
-        table = result if given else results_of(result).table("learning_curve")
+        is_table = isinstance(result, pd.DataFrame)
+        table = result if is_table else results_of(result).table("learning_curve")
         if not len(table):
             return cls(pd.DataFrame())
         # Older results have fitted curves as well.
@@ -483,10 +488,10 @@ class LearningCurveDisplay(Display):
                 points[c].to_numpy(dtype=float) for c in ("people", "estimate", "low", "high")
             )
             # Shifted a little, so that the intervals of several models can be seen.
-            apart = (i - (len(lines) - 1) / 2) * 0.008 * max(float(np.ptp(x)), 1.0)
-            main.vlines(x + apart, low, high, color=colour, linewidth=1.3)
+            shift = (i - (len(lines) - 1) / 2) * 0.008 * max(float(np.ptp(x)), 1.0)
+            main.vlines(x + shift, low, high, color=colour, linewidth=1.3)
             handles += main.plot(
-                x + apart, y, linewidth=1.4, marker=style.marker(i), color=colour,
+                x + shift, y, linewidth=1.4, marker=style.marker(i), color=colour,
                 markersize=6, zorder=3,
             )  # fmt: skip
         main.set_xlabel("Training samples")

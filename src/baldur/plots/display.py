@@ -78,7 +78,7 @@ class Display(ABC):
     _own_figure: bool
 
     columns: ClassVar[Sequence[str]] = ()
-    """Columns of a table without rows."""
+    """Columns that a table without rows gets."""
     nothing: tuple[str, str] = ("", "")
     """Alternative text of a figure without rows, and what is written in it."""
 
@@ -210,6 +210,7 @@ class Display(ABC):
         return self._bytes("png", dpi)
 
     def _bytes(self, form: str, dpi: float) -> bytes:
+        """Return the figure as a file of a format, drawn in the default way if it is not drawn."""
         if not hasattr(self, "figure_"):
             self.plot()
         mpl = matplotlib()
@@ -222,9 +223,10 @@ class Display(ABC):
             if form == "svg" and self._own_figure:
                 # The same as by `savefig`, which draws a figure twice to lay it out.
                 canvas = matplotlib("backends.backend_svg").FigureCanvasSVG(self.figure_)
-                usual, self.figure_.dpi = self.figure_.dpi, dpi
+                dpi_before = self.figure_.dpi
+                self.figure_.dpi = dpi
                 canvas.print_svg(stream, metadata=metadata[form])
-                self.figure_.dpi = usual
+                self.figure_.dpi = dpi_before
             else:
                 self.figure_.savefig(stream, format=form, dpi=dpi, metadata=metadata[form])
         return stream.getvalue()
@@ -236,23 +238,30 @@ class Display(ABC):
         widths: Sequence[float] = (1.0,),
         heights: Sequence[float] = (1.0,),
     ) -> list[Any]:
-        """Return the axes to draw in, row by row: of an own figure, or in the given axes."""
+        """Return the axes to draw in, row by row: of an own figure, or in the given axes.
+
+        `widths` and `heights` are the relative sizes of the columns and rows of panels.
+        """
         if self.ax_ is None:
             self.figure_ = matplotlib("figure").Figure((style.width, height), layout="constrained")
             self.figure_.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
             self.axes_ = _cells(self.figure_, self.figure_.add_gridspec, widths, heights)
         else:
-            self.figure_, several = self.ax_.get_figure(), len(widths) * len(heights) > 1
-            self.axes_ = _inside(self.ax_, widths, heights) if several else [self.ax_]
+            self.figure_ = self.ax_.get_figure()
+            is_divided = len(widths) * len(heights) > 1
+            self.axes_ = _inside(self.ax_, widths, heights) if is_divided else [self.ax_]
         self.ax_ = self.axes_[0]
         return self.axes_
 
     def _panels(self, style: Style, n: int, height: float, extra: float = 0.0) -> list[Any]:
-        """Return axes of this height beside each other, or below each other on a phone."""
-        shares = (1.0,) * max(1, n)
+        """Return n axes of this height beside each other, or below each other on a phone.
+
+        `extra` is the height of what all of them share, such as a legend.
+        """
+        sizes = (1.0,) * max(1, n)
         if style.narrow:
-            return self._axes(style, height * len(shares) + extra, (1.0,), shares)
-        return self._axes(style, height + extra, shares)
+            return self._axes(style, height * len(sizes) + extra, (1.0,), sizes)
+        return self._axes(style, height + extra, sizes)
 
     def _legend(
         self,
@@ -288,6 +297,7 @@ def _inside(ax: Any, widths: Sequence[float], heights: Sequence[float]) -> list[
     spec = ax.get_subplotspec()
     if spec is not None:
         return _cells(ax.get_figure(), spec.subgridspec, widths, heights)
+    # Fractions of the given axes, from the lower left; the rest of each cell is for labels.
     filled = 0.88
     across, down = (np.array(sizes) / sum(sizes) for sizes in (widths, heights))
     lefts, tops = np.cumsum(across) - across, 1.0 - (np.cumsum(down) - down)
@@ -328,7 +338,10 @@ def results_of(source: Any, *, several: bool = False) -> Results:
 def rows_of_model(
     results: Results, table: str, model: str | None, what: str
 ) -> tuple[pd.DataFrame, str]:
-    """Return the rows of a model in a table of results, by default of the first, and its name."""
+    """Return the rows of a model in a table of results, by default of the first, and its name.
+
+    `what` says in an error what such rows are.
+    """
     rows = results.table(table)
     names = list(dict.fromkeys(rows["model"].astype(str))) if "model" in rows else []
     if model is None and not names:

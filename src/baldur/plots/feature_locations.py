@@ -23,7 +23,10 @@ _TITLE, _LEGEND = 0.32, 0.5
 
 
 def _weights(model: Any, view: str, output: str | None) -> np.ndarray:
-    """Return the weights of a view for one class, or for every class; shape (classes, features)."""
+    """Return the weights of a view for one class (`output`), or for all of them.
+
+    Shapes: returns (classes, features); two classes share one row.
+    """
     weights = np.asarray(model.coef_scaled_[view])
     if output is None:
         return weights
@@ -170,7 +173,7 @@ class BrainDisplay(Display):
         nib = imaging("nibabel")
         first = self.image(self.views[0])
         total = (np.asarray(first.dataobj) != 0).astype(np.int16)
-        for place, view in enumerate(self.views[1:], start=2):
+        for number_of_view, view in enumerate(self.views[1:], start=2):
             other = self.image(view)
             marks = nib.Nifti1Image(
                 (np.asarray(other.dataobj) != 0).astype(np.float32), other.affine
@@ -178,7 +181,8 @@ class BrainDisplay(Display):
             marks = image.resample_to_img(
                 marks, first, interpolation="nearest", force_resample=False, copy_header=True
             )
-            code = place if len(self.views) == 2 else 1
+            # Codes 1 and 2 add up to 3; of more views the selecting ones are counted.
+            code = number_of_view if len(self.views) == 2 else 1
             total += code * (np.asarray(marks.dataobj) > 0.5).astype(np.int16)
         return nib.Nifti1Image(total, first.affine)
 
@@ -203,19 +207,19 @@ class BrainDisplay(Display):
     ) -> None:
         """Draw three slices of each view, and of the overlap where there are several views."""
         views = self._drawn
-        several = len(views) > 1
-        rows = len(views) + several
-        height = (style.width * 0.31 + _TITLE) * rows + several * _LEGEND
+        has_overlap = len(views) > 1
+        rows = len(views) + has_overlap
+        height = (style.width * 0.31 + _TITLE) * rows + has_overlap * _LEGEND
         axes = self._axes(style, height, (1.0,), (1.0,) * rows)
         self._place_axes(axes)
         if isinstance(background, str) and background == "mni":
             background = imaging("nilearn.datasets").load_mni152_template(resolution=2)
         cuts = tuple(cut_coords) if cut_coords is not None else self._cuts(views)
-        look = {"bg_img": background, "cut_coords": cuts}
+        look = {"bg_img": background, "cut_coords": cuts}  # arguments of nilearn
         for panel, view in zip(axes, views, strict=False):
-            self._weights(panel, view, style, look)
-        if several:
-            self._both(axes[-1], views, style, look)
+            self._draw_view(panel, view, style, look)
+        if has_overlap:
+            self._draw_overlap(axes[-1], views, style, look)
 
     def _place_axes(self, axes: list[Any]) -> None:
         """Fix the positions of the axes now, because nilearn adds its own axes at them."""
@@ -236,15 +240,17 @@ class BrainDisplay(Display):
         for view in views:
             image = self.image(view)
             size = np.abs(np.asarray(image.dataobj, dtype=float))
-            at = np.argwhere(size > 0)
-            mass = size[tuple(at.T)]
-            points = at @ np.asarray(image.affine)[:3, :3].T + np.asarray(image.affine)[:3, 3]
+            voxels = np.argwhere(size > 0)
+            mass = size[tuple(voxels.T)]
+            affine = np.asarray(image.affine)
+            points = voxels @ affine[:3, :3].T + affine[:3, 3]  # in millimetres
             # The centre itself may lie between two clusters.
             centre = (mass[:, None] * points).sum(axis=0) / mass.sum()
             nearest.append(points[int(np.argmin(((points - centre) ** 2).sum(axis=1)))])
         return tuple(np.mean(nearest, axis=0).tolist())
 
     def _slices(self, panel: Any, image: Any, style: Style, **look: Any) -> Any:
+        """Draw three slices of an image by nilearn, with its texts in the colours of the style."""
         plotting = imaging("nilearn.plotting")
         drawn = plotting.plot_stat_map(
             image, figure=self.figure_, axes=panel, display_mode="ortho", black_bg=False,
@@ -259,19 +265,22 @@ class BrainDisplay(Display):
         panel.set_axis_off()
         return drawn
 
-    def _weights(self, panel: Any, view: str, style: Style, look: dict[str, Any]) -> None:
+    def _draw_view(self, panel: Any, view: str, style: Style, look: dict[str, Any]) -> None:
+        """Draw the weights of one view, in colours that are symmetric about zero."""
         image = self.image(view)
-        top = float(np.abs(np.asarray(image.dataobj)).max()) or 1.0
+        largest = float(np.abs(np.asarray(image.dataobj)).max()) or 1.0
         cmap = matplotlib("colors").LinearSegmentedColormap.from_list("baldur", _COLOURS)
         drawn = self._slices(
-            panel, image, style, cmap=cmap, vmin=-top, vmax=top, colorbar=True, **look
+            panel, image, style, cmap=cmap, vmin=-largest, vmax=largest, colorbar=True, **look
         )
         ticks = getattr(drawn, "_cbar", None)
         if ticks is not None:
             ticks.ax.tick_params(colors=style.ink, labelsize=style.size - 2)
         panel.set_title(label(view), loc="left")
 
-    def _both(self, panel: Any, views: list[str], style: Style, look: dict[str, Any]) -> None:
+    def _draw_overlap(
+        self, panel: Any, views: list[str], style: Style, look: dict[str, Any]
+    ) -> None:
         """Draw two views as a filling and an outline, or the number of views with a voxel."""
         colors, Patch = matplotlib("colors"), matplotlib("patches").Patch
         image = BrainDisplay(self.table, {v: self.grids[v] for v in views}).overlap()
@@ -368,13 +377,16 @@ class ManhattanDisplay(Display):
     def from_estimator(
         cls, model: Any, view: str | None = None, output: str | None = None, weights: bool = False
     ) -> Self:
-        """Show the variants of one view of a fitted model.
+        """Return the figure of one view of a fitted model; `plot` draws it.
+
+        The values are inclusion probabilities, or absolute weights per standard deviation where
+        the model has no such probabilities, or where `output` or `weights` asks for weights.
 
         Parameters
         ----------
         model : fitted estimator
         view : str, optional
-            Default: the view whose features have a chromosome.
+            Default: the first view whose features have a chromosome.
         output : str, optional
             Class whose weights are shown; by default the largest over the classes.
         weights : bool, default=False
@@ -390,7 +402,7 @@ class ManhattanDisplay(Display):
         view = located[0] if view is None else view
         if view not in views:
             raise InputError(f"There is no view {view!r} in the model, only {views}.")
-        size = np.abs(_weights(model, view, output)).max(axis=0)
+        size = np.abs(_weights(model, view, output)).max(axis=0)  # over the classes
         table = pd.DataFrame({"feature": np.asarray(model.feature_names_[view]).astype(str)})
         if (info := infos.get(view)) is not None:
             columns = [c for c in ("chromosome", "position") if c in info]
@@ -451,11 +463,12 @@ class ManhattanDisplay(Display):
         main = self._axes(style, 3.0)[0]
         shades = (style.colour(0), style.faint)
         order = {name: i for i, (name, _, _) in enumerate(self.bounds)}
-        at = self.table["chromosome"].astype(str).map(order).to_numpy(dtype=int) % 2
+        # Neighbouring chromosomes have different shades.
+        shade_of = self.table["chromosome"].astype(str).map(order).to_numpy(dtype=int) % 2
         chosen = self.table["selected"].to_numpy(dtype=bool)
         place, value = (self.table[c].to_numpy(dtype=float) for c in ("place", "value"))
         for parity, shade in enumerate(shades):
-            part = (at == parity) & ~chosen
+            part = (shade_of == parity) & ~chosen
             main.plot(
                 place[part], value[part], linestyle="none", marker=".", markersize=3,
                 color=shade, rasterized=True,
@@ -471,25 +484,28 @@ class ManhattanDisplay(Display):
         main.set_ylim(-0.02 * (top or 1.0), (top or 1.0) * 1.15)
 
     def _names(self, ax: Any, style: Style) -> None:
+        """Write the names of the highest selected variants beside them, where there is room."""
         left, right = self.bounds[0][1], self.bounds[-1][2]
-        taken: list[tuple[float, float, float]] = []
+        taken: list[tuple[float, float, float]] = []  # start, end and height of each name
         top = float(self.table["value"].max()) or 1.0
         for row in self.selected.head(_NAMED).to_dict("records"):
             x, y = float(row["place"]), float(row["value"])
             text = label(row["feature"], 16)
-            wide = (right - left) * len(text) / style.characters(1.0)
+            length = (right - left) * len(text) / style.characters(1.0)
             side = "right" if x > (left + right) / 2 else "left"
-            start = x - wide if side == "right" else x
+            start = x - length if side == "right" else x
+            end = start + length
             # Of two names that would overlap only the higher one is written.
-            if any(start < b and a < start + wide and abs(y - h) < 0.08 * top for a, b, h in taken):
+            if any(start < b and a < end and abs(y - h) < 0.08 * top for a, b, h in taken):
                 continue
-            taken.append((start, start + wide, y))
+            taken.append((start, end, y))
             ax.annotate(
                 text, (x, y), xytext=(-5 if side == "right" else 5, 4),
                 textcoords="offset points", ha=side, fontsize=style.size - 2.5, color=style.ink,
             )  # fmt: skip
 
     def _chromosomes(self, ax: Any, style: Style) -> None:
+        """Write the names of the chromosomes below their middle."""
         left, right = self.bounds[0][1], self.bounds[-1][2]
         span = max(right - left, 1.0)
         ax.set_xlim(left - 0.01 * span, right + 0.01 * span)
@@ -514,12 +530,15 @@ def _rank(name: str) -> tuple[int, int, str]:
 
 
 def _places(table: pd.DataFrame) -> tuple[pd.Series, list[tuple[str, float, float]]]:
-    """Return the place of each variant, and name, start and end of each chromosome."""
+    """Return the place of each variant along the genome, and the bounds of the chromosomes.
+
+    Chromosomes lie one after the other with gaps between them; bounds are name, start and end.
+    """
     chromosome = table["chromosome"].astype(str)
     position = pd.to_numeric(table["position"], errors="coerce").astype(float)
-    # Without positions the order of the rows is used.
-    known = (position.abs() < np.inf).groupby(chromosome).transform("all")
-    inside = position.where(known, position.groupby(chromosome).cumcount().astype(float))
+    # Where a position of a chromosome is not known, the order of its rows is used.
+    are_known = (position.abs() < np.inf).groupby(chromosome).transform("all")
+    inside = position.where(are_known, position.groupby(chromosome).cumcount().astype(float))
     inside -= inside.groupby(chromosome).transform("min")
     lengths = inside.groupby(chromosome).max()
     lengths = lengths[sorted(lengths.index, key=_rank)]

@@ -121,6 +121,7 @@ class PathDisplay(Display):
         self._legend(handles, names, style)
 
     def _steps(self, ax: Any, part: pd.DataFrame, i: int, style: Any) -> Any:
+        """Draw the submodels of the i-th kind of step; return the handle of the legend."""
         x = part["n_features"].to_numpy(dtype=float)
         y = part["loss_difference"].to_numpy(dtype=float)
         upper = part["upper"].to_numpy(dtype=float)
@@ -135,7 +136,7 @@ class PathDisplay(Display):
                 x[mask], y[mask], linestyle="none", marker=style.marker(i), markersize=6,
                 markerfacecolor=fill, markeredgecolor=colour, zorder=3,
             )  # fmt: skip
-        return ax.lines[-2]
+        return ax.lines[-2]  # the markers of the candidates
 
     def _ticks(self, ax: Any) -> None:
         most = float(self.table["n_features"].max())
@@ -170,12 +171,12 @@ class AccuracyDisplay(Display):
 
     @classmethod
     def _from_fit(cls, model: Any, fit: pd.DataFrame, limits: list[str]) -> Self:
-        """Show a table of a fitted model, which has a row per limit."""
+        """Show a table of a fitted model, which has a row per limit, with AUC (or R2) and loss."""
         metric = "r2" if "r2" in fit else "auc"
         path = model.sparsity_path_
-        base = float(path[path["step"] == "nothing"]["loss"].iloc[0])
+        base_loss = float(path[path["step"] == "nothing"]["loss"].iloc[0])
         parts = []
-        for name, chance in ((metric, 0.0 if metric == "r2" else 0.5), ("loss", base)):
+        for name, chance in ((metric, 0.0 if metric == "r2" else 0.5), ("loss", base_loss)):
             part = fit[[f"{name}_lower", name, f"{name}_upper"]].astype(float)
             part = part.set_axis(["low", "estimate", "high"], axis=1)
             parts.append(part.assign(limit=limits, metric=name, chance=chance))
@@ -317,8 +318,8 @@ class HistoryDisplay(Display):
         view_names: Sequence[str] | None = None,
         converged: bool | None = None,
     ) -> None:
-        drawn_before = isinstance(history, pd.DataFrame) and {"run", "step"} <= set(history)
-        super().__init__(pd.DataFrame(history) if drawn_before else _table(history, view_names))
+        is_table = isinstance(history, pd.DataFrame) and {"run", "step"} <= set(history)
+        super().__init__(pd.DataFrame(history) if is_table else _table(history, view_names))
         self.converged = converged
 
     @classmethod
@@ -348,15 +349,15 @@ class HistoryDisplay(Display):
 
     def _draw(self, style: Style) -> None:
         """Draw the bound or the change above, and the active features below."""
-        counted = bool(self.table["active_features"].notna().any())
-        heights = (1.0, 1.0) if counted else (1.0,)
+        has_counts = bool(self.table["active_features"].notna().any())
+        heights = (1.0, 1.0) if has_counts else (1.0,)
         height = 2.3 * len(heights) + 0.7
         axes = self._axes(style, height, (1.0,), heights)
         if self.measure == "change" and not (self.table["change"] > 0).any():
             style.empty(axes[0], "The fit converged in its first iteration.")
             return
         self._measured(axes[0], style)
-        if counted:
+        if has_counts:
             self._active(axes[1], style)
             axes[0].tick_params(axis="x", labelbottom=False)
             axes[1].set_xlim(axes[0].get_xlim())
@@ -364,6 +365,7 @@ class HistoryDisplay(Display):
         axes[-1].locator_params(axis="x", integer=True)
 
     def _measured(self, ax: Any, style: Style) -> None:
+        """Draw the bound, or the change, of each run by iteration."""
         handles, names = [], []
         for i, (run, part) in enumerate(self.table.groupby("run", sort=False)):
             known = part[self.measure].notna()
@@ -384,13 +386,14 @@ class HistoryDisplay(Display):
             self._legend(handles, names, style)
 
     def _active(self, ax: Any, style: Style) -> None:
+        """Draw the number of active features by iteration, over all views and of each."""
         views = [
             c for c in self.table.columns if c.startswith("active_") and c != "active_features"
         ]
-        counted = self.table[self.table["active_features"].notna()]
+        with_counts = self.table[self.table["active_features"].notna()]
         # Only the first run that counts features: curves of several runs would overlap.
-        run = counted["run"].iloc[0]
-        part = counted[counted["run"] == run]
+        run = with_counts["run"].iloc[0]
+        part = with_counts[with_counts["run"] == run]
         several = self.table["run"].nunique() > 1
         names = [f"all views ({run})" if several else "all views"]
         x = part["step"]
@@ -408,7 +411,7 @@ class HistoryDisplay(Display):
 
 
 def _table(history: Any, view_names: Sequence[str] | None) -> pd.DataFrame:
-    """Return a row for each record of a history."""
+    """Return a history as the table of `HistoryDisplay`, a row for each record."""
     records = pd.DataFrame(history).rename(columns={"features": "active_features"})
     table = records.reindex(columns=["event", "bound", "change"])
     table = table.astype({"bound": float, "change": float}).fillna({"event": "sweep"})

@@ -98,7 +98,7 @@ class LatentDisplay(Display):
         return sorted(self.table["label"].astype(str).unique()) if self.labelled else []
 
     def separation(self) -> pd.Series:
-        """Return the share of the variance of each factor that the labels explain, 0 without."""
+        """Return the share of each factor's variance that the labels explain; 0 without labels."""
         shares = dict.fromkeys(self.factors, 0.0)
         for name in self.factors if len(self.table) and self.labelled else []:
             values = self.table[name].to_numpy(dtype=float)
@@ -140,7 +140,7 @@ class LatentDisplay(Display):
             )
         height = style.width * 0.8 + 0.4
         if self.continuous:
-            self._outcome(self._axes(style, height)[0], factors, style)
+            self._by_outcome(self._axes(style, height)[0], factors, style)
         elif len(factors) > 1:
             height += style.legend_height(self.classes)
             self._plane(self._axes(style, height)[0], factors, style)
@@ -149,12 +149,13 @@ class LatentDisplay(Display):
             self._strips(self._axes(style, height)[0], factors[0], style)
 
     def _strips(self, ax: Any, factor: str, style: Style) -> None:
+        """Draw one factor: a row of points with their mean for each class."""
         # The same random heights on every run.
-        up = np.random.default_rng(0).uniform(-0.3, 0.3, len(self.table))
+        jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(self.table))
         for i, mask in enumerate(self._groups()):
             x = self.table[factor].to_numpy(dtype=float)[mask]
             ax.plot(
-                x, i + up[mask], linestyle="none", marker=style.marker(i), markersize=4.5,
+                x, i + jitter[mask], linestyle="none", marker=style.marker(i), markersize=4.5,
                 color=style.colour(i), alpha=0.65, markeredgewidth=0.0,
                 rasterized=len(x) > MOST_VECTOR,
             )  # fmt: skip
@@ -170,6 +171,7 @@ class LatentDisplay(Display):
         return [labels == name for name in self.classes]
 
     def _plane(self, ax: Any, factors: Sequence[str], style: Style) -> None:
+        """Draw two factors, with a colour and a marker for each class."""
         handles = []
         for i, mask in enumerate(self._groups()):
             part = self.table[mask]
@@ -183,7 +185,8 @@ class LatentDisplay(Display):
         if self.labelled:
             self._legend(handles, self.classes, style)
 
-    def _outcome(self, ax: Any, factors: Sequence[str], style: Style) -> None:
+    def _by_outcome(self, ax: Any, factors: Sequence[str], style: Style) -> None:
+        """Draw a numeric outcome against one factor, or as colours in the plane of two."""
         y = self.table["label"].to_numpy(dtype=float)
         x = self.table[factors[0]]
         if len(factors) == 1:
@@ -201,15 +204,18 @@ class LatentDisplay(Display):
 
 
 def _combinations(y: Any, model: Any) -> np.ndarray:
-    """Return the labels that every sample has, as one text; rare combinations as one."""
+    """Return the labels of each sample as one text, such as "a + b"; rare combinations as one.
+
+    `y` is a label matrix of 0 and 1.
+    """
     if not hasattr(model, "classes_"):
         raise InputError(
             "y: the latent space is drawn for one numeric outcome; give one column of y."
         )
     names = [str(c) for c in getattr(y, "columns", model.classes_)]
     rows = np.asarray(y).astype(bool)
-    each = [" + ".join(n for n, has in zip(names, row, strict=True) if has) for row in rows]
-    texts = pd.Series([text or NO_LABEL for text in each])
+    joined = [" + ".join(n for n, has in zip(names, row, strict=True) if has) for row in rows]
+    texts = pd.Series([text or NO_LABEL for text in joined])
     frequent = texts.value_counts(sort=True).index[: MOST_COMBINATIONS - 1]
     if texts.nunique() > MOST_COMBINATIONS:
         texts = texts.where(texts.isin(frequent), OTHER_LABELS)
@@ -363,6 +369,7 @@ class ContributionsDisplay(Display):
             size = np.abs(terms["contribution"].to_numpy(dtype=float))
             # The effect of the uncertainty is always drawn.
             size = np.where(terms["feature"] == UNCERTAINTY, np.inf, size)
+            # In the order of the table; one row is left for the others.
             keep = np.sort(np.argsort(-size, kind="stable")[: most - 1])
             rest = np.setdiff1d(np.arange(len(terms)), keep)
             joined = {
@@ -370,12 +377,13 @@ class ContributionsDisplay(Display):
                 "contribution": float(terms["contribution"].iloc[rest].sum()),
             }  # fmt: skip
             large = terms.iloc[keep]
-            last = large["feature"] == UNCERTAINTY
-            terms = pd.concat([large[~last], pd.DataFrame([joined]), large[last]])
+            is_last = large["feature"] == UNCERTAINTY
+            terms = pd.concat([large[~is_last], pd.DataFrame([joined]), large[is_last]])
         table = pd.concat([self.table.iloc[:1], terms], ignore_index=True)
         return _walk(table, self.probability)
 
     def _bars(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
+        """Draw a bar per term with its interval, and markers at the first and the last row."""
         up, down = style.colour(1), style.colour(0)
         for i, row in enumerate(shown.to_dict("records")):
             last = i == len(shown) - 1
@@ -403,24 +411,28 @@ class ContributionsDisplay(Display):
         )  # fmt: skip
 
     def _range(self, shown: pd.DataFrame) -> tuple[float, float]:
-        starts, limits = shown["start"].to_numpy(dtype=float)[:, None], shown[["lower", "upper"]]
-        ends = np.r_[shown["end"].to_numpy(dtype=float), np.ravel(starts + limits.to_numpy(float))]
-        ends = ends[np.isfinite(ends)]
-        low, high = float(ends.min()), float(ends.max())
+        """Return the ends of the axis: around all bars and intervals."""
+        starts = shown["start"].to_numpy(dtype=float)[:, None]
+        intervals = starts + shown[["lower", "upper"]].to_numpy(dtype=float)
+        edges = np.r_[shown["end"].to_numpy(dtype=float), np.ravel(intervals)]
+        edges = edges[np.isfinite(edges)]
+        low, high = float(edges.min()), float(edges.max())
         room = max(high - low, 0.5 if self.probability else 1e-6)
         # The prediction is written to the right of the last marker.
         return low - 0.06 * room, high + 0.16 * room
 
     def _probability_axis(self, ax: Any, low: float, high: float, style: Style) -> None:
+        """Draw an axis of probabilities above the axis of log odds, which goes from low to high."""
         top = ax.twiny()
         top.set_xlim(low, high)
         inside = [p for p in _PROBABILITIES if low <= logit(p) <= high]
         if len(inside) < 2:
+            # A narrow range: its ends, rounded, unless that puts them outside.
             inside = sorted({*inside, *(round(float(expit(v)), 3) for v in (low, high))})
             inside = [p for p in inside if 0 < p < 1 and low <= logit(p) <= high]
-        apart = (high - low) * (0.15 if not style.narrow else 0.22)
+        distance = (high - low) * (0.15 if not style.narrow else 0.22)
         # Those next to 50 % first.
-        ticks = sorted(spaced(sorted(map(logit, inside), key=abs), apart))
+        ticks = sorted(spaced(sorted(map(logit, inside), key=abs), distance))
         top.set_xticks(ticks, [f"{100 * expit(tick):g} %" for tick in ticks])
         top.spines["top"].set_visible(True)
         top.spines["left"].set_visible(False)
@@ -431,14 +443,14 @@ class ContributionsDisplay(Display):
 def _walk(table: pd.DataFrame, probability: bool) -> pd.DataFrame:
     """Return the terms from the average person to the prediction, with start and end of each."""
     table = table[table["feature"] != PREDICTION]
-    first = (table["feature"] == AVERAGE).to_numpy()
-    last = (table["feature"] == UNCERTAINTY).to_numpy()
-    if not first.any():
+    is_first = (table["feature"] == AVERAGE).to_numpy()
+    is_last = (table["feature"] == UNCERTAINTY).to_numpy()
+    if not is_first.any():
         raise InputError(
             f"The contributions have no row {AVERAGE!r}, which is their starting point. Pass the "
             "rows of one sample and output of explain()."
         )
-    table = table.iloc[np.lexsort((last, ~first))]
+    table = table.iloc[np.lexsort((is_last, ~is_first))]
     table = table.reindex(columns=["view", "feature", "contribution", "lower", "upper"])
     end = np.cumsum(table["contribution"].to_numpy(dtype=float))
     total = {"view": "", "feature": PREDICTION, "contribution": end[-1]}
@@ -450,17 +462,17 @@ def _walk(table: pd.DataFrame, probability: bool) -> pd.DataFrame:
     return table
 
 
-def _chosen_sample(known: list[Any], sample: Any) -> Any:
-    """Return the sample to show: the given one, or the only one."""
-    listed = ", ".join(repr(str(s)) for s in known[:5]) + (", ..." if len(known) > 5 else "")
+def _chosen_sample(ids: list[Any], sample: Any) -> Any:
+    """Return the id of the sample to show: the given one, or the only one."""
+    listed = ", ".join(repr(str(s)) for s in ids[:5]) + (", ..." if len(ids) > 5 else "")
     if sample is None:
-        if len(known) != 1:
+        if len(ids) != 1:
             raise InputError(
-                f"The figure shows one sample, but there are {len(known)}. Say which one with "
+                f"The figure shows one sample, but there are {len(ids)}. Say which one with "
                 f"sample=; the samples are {listed}."
             )
-        return known[0]
-    named = [s for s in known if str(s) == str(sample)]
+        return ids[0]
+    named = [s for s in ids if str(s) == str(sample)]
     if not named:
         raise InputError(f"There is no sample {str(sample)!r}; the samples are {listed}.")
     return named[0]

@@ -169,12 +169,12 @@ class Style:
             if len(ticks) < 2:
                 return
             texts = ax.xaxis.get_major_formatter().format_ticks(ticks)
-            apart = (ticks[1] - ticks[0]) / (high - low) * inches
+            distance = (ticks[1] - ticks[0]) / (high - low) * inches
             wanted = self._text_width(max(map(len, texts)))
-            if apart >= wanted:
+            if distance >= wanted:
                 return
         # The locator makes at least three ticks: some of them are left out.
-        ax.set_xticks(ticks[:: int(np.ceil(wanted / apart))])
+        ax.set_xticks(ticks[:: int(np.ceil(wanted / distance))])
 
     def _text_width(self, characters: int) -> float:
         """Return the inches that a tick label of so many characters and the gap beside it take."""
@@ -186,7 +186,10 @@ class Style:
         draw(value, color=self.faint, linestyle="--", linewidth=1.0, zorder=0)
 
     def stacked_bars(self, ax: Any, parts: Sequence[Any], height: float) -> list[Any]:
-        """Draw rows of horizontal bars, part after part; return the handles of a legend."""
+        """Draw rows of horizontal bars; return the handles of a legend.
+
+        Each of `parts` has a length for every row, and begins where the one before it ends.
+        """
         start = np.zeros(len(parts[0]) if len(parts) else 0)
         handles = []
         for i, part in enumerate(parts):
@@ -249,15 +252,16 @@ class Style:
 
         Cells without a number stay empty, except that those of the mask `inside` get a dot. The
         others get their sign, or what `written` makes of their number. Numbers that cannot be
-        negative, such as shares, are drawn with `signed=False`.
+        negative, such as shares, are drawn with `signed=False`. The colours end at `limit`, by
+        default the largest absolute value.
         """
         colors = matplotlib("colors")
         colours = colors.LinearSegmentedColormap.from_list(
             "baldur", _COLOURS if signed else _COLOURS[2:]
         )
         if limit is None:
-            known = np.abs(values[np.isfinite(values)])
-            limit = float(known.max()) if known.size and known.max() > 0 else 1.0
+            size = np.abs(values[np.isfinite(values)])
+            limit = float(size.max()) if size.size and size.max() > 0 else 1.0
         rows, columns = values.shape
         # Cell i is centred at i, like rows with names.
         mesh = ax.pcolormesh(
@@ -293,15 +297,15 @@ class Style:
         """Draw the curves and the band of the first model; return the handles of a legend."""
         handles = []
         for i, line in enumerate(lines):
-            at, value = (line.rows[c].to_numpy(dtype=float) for c in (x, y))
+            x_values, y_values = (line.rows[c].to_numpy(dtype=float) for c in (x, y))
             if line is banded(lines):
                 low, high = (line.rows[c].to_numpy(dtype=float) for c in ("low", "high"))
                 known = np.isfinite(low) & np.isfinite(high)
                 look = {"color": self.colour(i), "alpha": 0.18, "linewidth": 0.0}
-                ax.fill_between(at, low, high, where=known, zorder=1, **look)
+                ax.fill_between(x_values, low, high, where=known, zorder=1, **look)
             handles += ax.plot(
-                at, value, color=self.colour(i), linestyle=self.line(i), zorder=2,
-                marker=self.marker(i) if len(at) == 1 else None,
+                x_values, y_values, color=self.colour(i), linestyle=self.line(i), zorder=2,
+                marker=self.marker(i) if len(x_values) == 1 else None,  # one point has no line
             )  # fmt: skip
         return handles
 
@@ -316,7 +320,7 @@ THEMES = {
 
 
 def make_style(theme: str | None, width: float | None, ax: Any = None) -> Style:
-    """Return the style of a figure."""
+    """Return the style of a figure; in given axes it has their width, and by default their ink."""
     if theme is not None and theme not in THEMES:
         raise InputError(f"theme must be one of {tuple(THEMES)}, but got {theme!r}.")
     style = THEMES[theme or "light"]
@@ -336,7 +340,7 @@ def row_height(rows: int, extra: float) -> float:
 
 
 def spaced(places: Iterable[float], least: float) -> list[float]:
-    """Return those places that keep this distance from all that are before them."""
+    """Return those places that keep this distance from all before them, as ticks have to."""
     chosen: list[float] = []
     for place in places:
         if all(abs(place - other) >= least for other in chosen):
@@ -355,7 +359,10 @@ def points(
     upright: bool = False,
     **look: Any,
 ) -> Any:
-    """Draw estimates with intervals where known in rows (or columns); return legend handles."""
+    """Draw estimates, with intervals where these are known; return the handles of a legend.
+
+    Each row of the table is drawn in the row `at` of the figure, or column with `upright`.
+    """
     low, middle, high = (table[c].to_numpy(dtype=float) for c in columns)
     at = np.asarray(at, dtype=float)
     known = np.isfinite(low) & np.isfinite(high)
@@ -408,6 +415,7 @@ def table_lines(table: pd.DataFrame) -> list[Line]:
     lines = []
     for key, rows in table.groupby([model, target], sort=False):
         of_model, of_class = map(str, key)
+        # Named by what distinguishes the curves: model, class or both.
         name = f"{of_model}: {of_class}" if many_models else of_class
         lines.append(Line(of_model, of_class, name if many_targets else of_model, rows))
     return lines
@@ -419,9 +427,10 @@ def chosen_models(
     what: str,
     classes: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the rows of some models; of the first one where each has a curve for several classes.
+    """Return the rows of the models to draw, by default the first six.
 
-    `table` has curves, with a column class, or predictions of some `classes`.
+    By default only the first one where each has a curve for several classes. `table` has curves,
+    with a column class, or predictions of some `classes`; `what` is what an error calls them.
     """
     if not len(table) or (classes is not None and not len(classes)):
         return table.head(0)
@@ -435,8 +444,8 @@ def chosen_models(
     if unknown:
         raise InputError(f"Model {unknown[0]!r} has no {what}; models that have one: {known}.")
     # In the order asked for, as the first model is the one with a band.
-    place = table["model"].astype(str).map({m: i for i, m in enumerate(models)})
-    return table.loc[place.dropna().sort_values(kind="stable").index].reset_index(drop=True)
+    order = table["model"].astype(str).map({m: i for i, m in enumerate(models)})
+    return table.loc[order.dropna().sort_values(kind="stable").index].reset_index(drop=True)
 
 
 def banded(lines: Sequence[Line]) -> Line | None:

@@ -38,24 +38,28 @@ def short_names(names: Sequence[Any], most: int, heads: Sequence[float] = _HEADS
     of this shows it are numbered.
     """
     lines = [_line(name) for name in names]
-    different = len(set(lines))
+    n_different = len(set(lines))
     cut = lines
     for cut in _ways_to_shorten(lines, most, heads):
-        if len(set(cut)) == different and max(map(len, cut), default=0) <= most:
-            break
+        if len(set(cut)) == n_different and max(map(len, cut), default=0) <= most:
+            break  # otherwise the last way stays, and numbers tell the names apart
     return [_drawn_as_text(text) for text in _numbered(lines, cut, most)]
 
 
 def _ways_to_shorten(
     lines: Sequence[str], most: int, heads: Sequence[float]
 ) -> Iterator[list[str]]:
-    """Yield the lines shortened in one way after the other, the most readable first."""
-    short = list(lines)
-    for short in _without_shared_words(lines, most):
-        yield short
-    for whole in (lines, short):
+    """Yield the lines shortened in one way after the other, the most readable first.
+
+    `heads` are the shares of a cut line that its beginning gets, which are tried in this order.
+    """
+    shorter = list(lines)
+    for shorter in _without_shared_words(lines, most):
+        yield shorter
+    # The last of these lacks every shared word.
+    for uncut in (lines, shorter):
         for head in heads:
-            yield [_cut(line, most, head) for line in whole]
+            yield [_cut(line, most, head) for line in uncut]
 
 
 def full_name(view: Any, feature: Any) -> str:
@@ -79,12 +83,13 @@ def feature_labels(pairs: Sequence[tuple[Any, Any]], most: int) -> list[str]:
     whole = [full_name(view, feature) for view, feature in pairs]
     labels = {text: _drawn_as_text(text) for text in whole if len(text) <= most}
     for view in views:
+        # The labels of this view that are too long, and the features in them.
         long = {
             text: text.removeprefix(f"{view}: ")
             for text, (of, _) in zip(whole, pairs, strict=True)
             if str(of) == view and text not in labels
         }
-        room = most - len(short[view]) - 2
+        room = most - len(short[view]) - 2  # without the view and ": "
         for text, cut in zip(long, short_names(list(long.values()), room), strict=True):
             labels[text] = f"{short[view]}: {cut}"
     return [labels[text] for text in whole]
@@ -161,6 +166,7 @@ def _without_shared_words(lines: Sequence[str], most: int) -> Iterator[list[str]
         if not word.isalnum() or not all(word in words for words in others):
             continue
         left_out.add(word)
+        # A zero byte marks each word that is left out; marks beside each other become one ellipsis.
         shorter = {
             line: re.sub(
                 r"[\W_]*\0[\W_]*", "…", "".join("\0" if w in left_out else w for w in words)

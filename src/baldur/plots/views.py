@@ -100,13 +100,13 @@ class MissingViewsDisplay(Display):
 
     def _sentence(self) -> str:
         columns = [f"{_HAS}{v}" for v in self.views]
-        whole = self.table[self.table[columns].all(axis=1)]["people"].sum()
+        complete = self.table[self.table[columns].all(axis=1)]["people"].sum()
         lacking = ", ".join(
             f"{missing:,} {'has' if missing == 1 else 'have'} no {plain(v)}"
             for v in self.views
             if (missing := self.people - self.present(v))
         )
-        text = f"Of {counted(self.people, 'sample')}, {int(whole):,} have all "
+        text = f"Of {counted(self.people, 'sample')}, {int(complete):,} have all "
         text += counted(len(self.views), "view")
         return f"{text}; {lacking}." if lacking else f"{text}."
 
@@ -114,8 +114,8 @@ class MissingViewsDisplay(Display):
         """Draw a row per pattern: filled dots for present views, and a bar with the count."""
         shown = self.table.head(most)
         # Names of views are written vertically above the dots.
-        high = 0.09 * max((min(len(v), 22) + 5 for v in self.views), default=5)
-        height = max(1.8, 0.3 * len(shown) + high + 0.8)
+        above = 0.09 * max((min(len(v), 22) + 5 for v in self.views), default=5)
+        height = max(1.8, 0.3 * len(shown) + above + 0.8)
         dots, bars = self._axes(style, height, (max(1.0, 0.28 * len(self.views)), 2.2))
         self._dots(dots, shown, style)
         self._bars(bars, shown, style)
@@ -125,6 +125,7 @@ class MissingViewsDisplay(Display):
         bars.set_xlabel(f"Samples{note}", loc="right")
 
     def _dots(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
+        """Draw a row of dots per pattern: filled for views that it has, empty for the others."""
         has = shown[[f"{_HAS}{v}" for v in self.views]].to_numpy(dtype=bool)
         y, x = np.mgrid[: has.shape[0], : has.shape[1]]
         ax.plot(x[has], y[has], linestyle="none", marker="o", markersize=7, color=style.colour(0))
@@ -143,6 +144,7 @@ class MissingViewsDisplay(Display):
         ax.spines[:].set_visible(False)
 
     def _bars(self, ax: Any, shown: pd.DataFrame, style: Style) -> None:
+        """Draw the number of samples of each pattern, divided by label."""
         parts = [shown[f"{_LABEL}{name}"] for name in self.labels] or [shown["people"]]
         handles = style.stacked_bars(ax, parts, height=0.62)
         for row, people in enumerate(shown["people"]):
@@ -250,7 +252,10 @@ class ViewShareDisplay(Display):
         return f"Share of each view in {self.of}: {listed}{each}."
 
     def _drawn(self) -> pd.DataFrame:
-        """Return groups by used views, the largest first, the smallest of many as one column."""
+        """Return shares as a table of groups by views, without views that nothing uses.
+
+        The largest views come first; the smallest of many are one column.
+        """
         wide = self.table.pivot_table(
             index="group", columns="view", values="share", aggfunc="sum", sort=False
         ).fillna(0.0)
@@ -267,7 +272,7 @@ class ViewShareDisplay(Display):
         height = row_height(len(wide), 1.0 + 0.22 * (1 + wide.shape[1] // 3))
         main = self._axes(style, height)[0]
         handles = style.stacked_bars(main, [wide[view] for view in wide], height=0.72)
-        for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):
+        for row in np.flatnonzero(wide.sum(axis=1).to_numpy() == 0):  # all shares are 0
             main.text(0.01, row, "no feature selected", va="center", color=style.ink)
         names = [
             g if g == ALL_GROUPS or str(g).startswith(self.groups) else f"{self.groups} {g}"
@@ -331,9 +336,10 @@ class LoadingsDisplay(Display):
         shares = model.factor_relevance_
         rows = []
         for k, (factor, features) in enumerate(zip(shares.index, model.factor_names_, strict=True)):
-            start = (str(factor), str(features))
-            rows += [(*start, OUTPUT, name, loadings[c, k]) for c, name in enumerate(names)]
-            rows += [(*start, VIEW, str(v), float(shares.loc[factor, v])) for v in shares.columns]
+            of_factor = (str(factor), str(features))
+            rows += [(*of_factor, OUTPUT, name, loadings[c, k]) for c, name in enumerate(names)]
+            for view in shares.columns:
+                rows.append((*of_factor, VIEW, str(view), float(shares.loc[factor, view])))
         return cls(pd.DataFrame(rows, columns=cls.columns))
 
     @property
@@ -392,9 +398,11 @@ class LoadingsDisplay(Display):
     def _panel(
         self, ax: Any, wide: pd.DataFrame, style: Style, title: str, *, share: bool = False
     ) -> None:
-        values, limit = wide.to_numpy(dtype=float), 1.0 if share else None
+        """Draw a matrix of loadings, or of shares, whose colours go from 0 to 1."""
+        limit = 1.0 if share else None
         style.name_rows(ax, list(wide.index), 0.3)
-        style.draw_cells(ax, values, title, limit=limit, written=number, signed=not share)
+        cells = wide.to_numpy(dtype=float)
+        style.draw_cells(ax, cells, title, limit=limit, written=number, signed=not share)
         style.name_columns(ax, list(map(str, wide.columns)), 0.5)
 
 

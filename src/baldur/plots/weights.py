@@ -86,8 +86,8 @@ class ForestDisplay(Display):
         """
         results = results_of(result)
         selection, name = rows_of_model(results, "selection", model, "selected features")
-        of_view = selection["feature"] == "*"
-        table = selection[~of_view].rename(columns=_FOREST_NAMES)
+        is_view = selection["feature"] == "*"  # rows about a whole view
+        table = selection[~is_view].rename(columns=_FOREST_NAMES)
         ends = pd.DataFrame(columns=["min", "max"], dtype=float)
         if len(weights := results.of_model("weights", name)):
             ends = weights.groupby(["view", "feature", "class"])["weight"].agg(["min", "max"])
@@ -102,7 +102,7 @@ class ForestDisplay(Display):
             table.iloc[order],
             interval="range over folds",
             probability="Share of folds that select it",
-            total=int(selection.loc[of_view, "n_features"].astype(int).sum()),
+            total=int(selection.loc[is_view, "n_features"].astype(int).sum()),
         )
 
     def _sentence(self) -> str:
@@ -137,10 +137,11 @@ class ForestDisplay(Display):
             # A feature is as tall as all its outputs; the figure should fit on a page.
             most = max(FEWEST, 2 * most // len(outputs))
         shown = pd.MultiIndex.from_frame(features.head(most))
+        # The row of the figure for each weight, -1 for those that are not drawn.
         at = shown.get_indexer(pd.MultiIndex.from_frame(self.table[["view", "feature"]]))
         part, at = self.table[at >= 0], at[at >= 0]
-        known = self.table.get("inclusion_probability")
-        has_probability = known is not None and known.notna().any()
+        probability = self.table.get("inclusion_probability")
+        has_probability = probability is not None and probability.notna().any()
         widths = ((2.2 if style.narrow else 3.0), 1.0) if has_probability else (1.0,)
         # Several outputs share the row of a feature.
         tall = len(shown) * max(1.0, 0.4 * len(outputs))
@@ -164,21 +165,23 @@ class ForestDisplay(Display):
     def _rows(
         self, ax: Any, part: pd.DataFrame, at: np.ndarray, outputs: list[Any], style: Style
     ) -> None:
+        """Draw the weights of `part` with their intervals in the rows `at`, a colour per output."""
         # Several outputs share the row of a feature, one below the other.
-        apart = np.linspace(-0.3, 0.3, len(outputs)) if len(outputs) > 1 else [0.0]
+        shifts = np.linspace(-0.3, 0.3, len(outputs)) if len(outputs) > 1 else [0.0]
         handles = []
         for c, output in enumerate(outputs):
             rows = np.full(len(part), True) if output is None else part["output"] == output
             handles += points(
-                ax, part[rows], at[rows] + apart[c], style.colour(c), style.marker(c),
+                ax, part[rows], at[rows] + shifts[c], style.colour(c), style.marker(c),
                 ("lower", "weight_scaled", "upper"), markersize=5.5, zorder=3,
             )  # fmt: skip
         if len(outputs) > 1:
             self._legend(handles, [str(o) for o in outputs], style)
 
-    def _probabilities(self, ax: Any, once: pd.DataFrame, style: Style) -> None:
-        at = once["row"].to_numpy(dtype=float)
-        p = once["inclusion_probability"].to_numpy(dtype=float)
+    def _probabilities(self, ax: Any, features: pd.DataFrame, style: Style) -> None:
+        """Draw the inclusion probability of each feature in its row."""
+        at = features["row"].to_numpy(dtype=float)
+        p = features["inclusion_probability"].to_numpy(dtype=float)
         ax.hlines(at, 0.0, np.nan_to_num(p), color=style.faint, linewidth=1.0)
         ax.plot(p, at, linestyle="none", marker="s", markersize=4.5, color=style.ink)
         ax.set_xlim(0.0, 1.05)
@@ -250,9 +253,9 @@ class FoldHeatmapDisplay(Display):
         if output is not None:
             weights = weights[weights["class"].astype(str) == output]
         fold_of = dict(zip(zip(folds["repeat"], folds["fold"], strict=True), names, strict=True))
-        places = zip(weights["repeat"], weights["fold"], strict=True)
+        pairs = zip(weights["repeat"], weights["fold"], strict=True)
         table = weights[["view", "feature", "weight"]].astype({"weight": float})
-        table.insert(0, "fold", [fold_of[place] for place in places])
+        table.insert(0, "fold", [fold_of[pair] for pair in pairs])
         # Of several classes the largest weight in absolute value.
         size = table["weight"].abs().fillna(0.0).to_numpy()
         table = table.iloc[np.argsort(-size, kind="stable")]
@@ -290,6 +293,7 @@ class FoldHeatmapDisplay(Display):
         """Draw the cells; each has the sign of its weight, for readers who do not see colours."""
         wide = self.wide().head(most)
         main = self._axes(style, row_height(len(wide), 1.2))[0]
+        # Cells that are selected, also where the model gives no weights.
         keys = set(zip(self.table["view"], self.table["feature"], self.table["fold"], strict=True))
         inside = np.array([[(v, f, fold) in keys for fold in self.folds] for v, f in wide.index])
         style.name_features(main, list(wide.index), 0.4)
@@ -351,25 +355,27 @@ class FoldWeightsDisplay(FoldHeatmapDisplay):
         shown = self.features[:most]
         folds = self.folds[:most_folds]
         across = min(len(folds), 3 if style.narrow else 5)
-        down = -(-len(folds) // across)
+        down = -(-len(folds) // across)  # rounded up
         height = row_height(len(shown), 0.55) * down + 0.6
         axes = self._axes(style, height, (1.0,) * across, (1.0,) * down)
         for spare in axes[len(folds) :]:
             spare.set_axis_off()
         for i, fold in enumerate(folds):
             self._panel(axes[i], fold, shown, style, first=i % across == 0)
-        ends = [a.get_xlim()[1] for a in axes[: len(folds)]]
-        tick = _round_below(max(ends))
-        for a in axes[: len(folds)]:
-            a.set_xlim(0.0, max(ends))
-            a.set_xticks([0.0, tick], ["0", f"{tick:g}"])
-        unknown = self.table["absolute"].isna().all()
-        axes[-across].set_xlabel("selected" if unknown else "|weight| per s.d.")
+        # All panels get the longest of their axes.
+        end = max(panel.get_xlim()[1] for panel in axes[: len(folds)])
+        tick = _round_below(end)
+        for panel in axes[: len(folds)]:
+            panel.set_xlim(0.0, end)
+            panel.set_xticks([0.0, tick], ["0", f"{tick:g}"])
+        has_no_weights = self.table["absolute"].isna().all()
+        axes[-across].set_xlabel("selected" if has_no_weights else "|weight| per s.d.")
         self._explain_bars(len(self.features) - len(shown), style)
 
     def _panel(
         self, ax: Any, fold: str, shown: list[tuple[str, str]], style: Style, *, first: bool
     ) -> None:
+        """Draw the weights of one fold; the first panel of a row has the names of the features."""
         part = self.table[self.table["fold"] == fold]
         named = zip(part["view"], part["feature"], strict=True)
         sizes = dict(zip(named, part["absolute"].astype(float), strict=True))
@@ -395,6 +401,7 @@ class FoldWeightsDisplay(FoldHeatmapDisplay):
         ax.set_title(label(f"fold {fold}" if len(fold) < 3 else fold, 14))
 
     def _explain_bars(self, more: int, style: Style) -> None:
+        """Write the legend, with how many more features there are."""
         Patch = matplotlib("patches").Patch
         edge = style.rc()["hatch.color"]
         handles = [
