@@ -102,10 +102,7 @@ def build_table(
 def prediction_notes(
     predictions: pd.DataFrame, classes: Sequence[str]
 ) -> dict[str, tuple[str, str]]:
-    """Return the notes of every model that follow from its predictions: chance level and Platt.
-
-    They are those before and after the notes on scores, as `build_table` takes them.
-    """
+    """Return the notes before and after those on scores, by model: chance level, and Platt."""
     notes = {}
     for model, part in predictions.groupby("model", sort=False):
         scaled = "probability" in part and bool((part["probability"] == PLATT).any())

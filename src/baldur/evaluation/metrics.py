@@ -82,10 +82,7 @@ def _mean(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _mean_where(values: Iterable[np.ndarray], present: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the mean over the classes that occur in a resample.
-
-    Shapes: values, present (resamples,) of each class; returns (resamples,).
-    """
+    """Return the mean over the classes present in each resample; both arguments are by class."""
     have = np.array(list(present), dtype=float)
     total = np.where(have > 0, np.array(list(values)), 0.0).sum(axis=0)
     return _ratio(total, have.sum(axis=0))

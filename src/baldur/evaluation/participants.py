@@ -68,10 +68,7 @@ def participants_frame(data: MultiView, label: Array, classes: Sequence[Any]) ->
 
 
 def _characteristics(values: Array, members: Array) -> dict[str, Any]:
-    """Return count and share of a yes/no feature, or mean and s.d. of another, in one group.
-
-    Shapes: values, members (n_samples,).
-    """
+    """Return count and share of a yes/no feature, or mean and s.d. of another, in one group."""
     known = np.isfinite(values)
     values_of_group = values[known & members]
     size = len(values_of_group)
@@ -115,10 +112,7 @@ def people_needed(comparison: Comparison, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _criteria(comparison: Comparison, record: dict[Any, Any], parameters: int) -> pd.DataFrame:
-    """Return the people that a regression needs, by criterion; refuse if there is no such number.
-
-    `record` is the model's row in the table of the comparison.
-    """
+    """Return the people that a regression needs, by criterion; `record` is a row of the table."""
     people = len(comparison.y)
     if parameters >= people:
         raise InputError(

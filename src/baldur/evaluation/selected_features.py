@@ -80,10 +80,7 @@ class SelectedFeatures:
     variance: float | None = None
 
     def weights(self, n_weight_classes: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return both kinds of weights, NaN where the model has none.
-
-        Shapes: returns weight, raw (k, n_weight_classes).
-        """
+        """Return both kinds of weights, (k, n_weight_classes), NaN where the model has none."""
         nan = np.full((len(self.index), n_weight_classes), np.nan)
         return nan if self.weight is None else self.weight, nan if self.raw is None else self.raw
 

@@ -161,10 +161,7 @@ def exit_with_parent(parent: int) -> None:
 
 
 def _map_large(source: Source, file: Path) -> Source:
-    """Return a source whose array, if it is large or mapped, is the whole of a file.
-
-    An array that is not yet is written to `file`; other sources are returned as they are.
-    """
+    """Return a source whose array, if large or mapped, is the whole of a file; write it if not."""
     if isinstance(source, SubsetSource) and source.columns is None:
         return SubsetSource(_map_large(source.base, file), source.rows)
     if not isinstance(source, ArraySource) or _is_file(source.array):

@@ -252,8 +252,6 @@ class FoldPlan:
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return k random splits: groups stay whole, and classes have about equal shares.
 
-        `which`, "outer" or "inner", is for messages.
-
         Shapes: y (n,) or (n, n_labels), groups (n,); returns row numbers (train, test).
         """
         rows = np.zeros((len(y), 1))

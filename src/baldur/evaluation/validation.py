@@ -33,10 +33,7 @@ def describe_views(mv: MultiView) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _describe(view: View) -> dict[str, np.ndarray]:
-    """Return the `FIGURES` of every feature of a view, NaN where a feature has no known cell.
-
-    Shapes: returns (n_features,).
-    """
+    """Return the `FIGURES` of a view, each (n_features,); NaN for features without a known cell."""
     parts = []
     for _, raw in view.iter_blocks():
         cells = raw.astype(np.float64)

@@ -401,10 +401,7 @@ def _moves(
 
 
 def _moved_shares(p: Predicted, weights: np.ndarray) -> np.ndarray:
-    """Return the shares of people who move up and down.
-
-    Shapes: weights (k, n); returns (k, 2).
-    """
+    """Return the shares of people who move up and down, (k, 2) for weights (k, n)."""
     up_and_down = np.column_stack([p.label > 0, p.label < 0]).astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(weights @ up_and_down / weights.sum(axis=1, keepdims=True))

@@ -122,10 +122,7 @@ class Draws:
     def _at_the_best(
         self, low: np.ndarray, high: np.ndarray, best: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Replace the ends by quantiles of the resamples where the estimate is the best value.
-
-        There (an error of 0, an R2 of 1) the logarithm of the interval's scale is undefined.
-        """
+        """Use quantiles where the estimate is the best (an error of 0, an R2 of 1): no logarithm."""
         is_best = self.estimate == best
         if not np.any(is_best):
             return low, high
@@ -138,8 +135,6 @@ def _standard_error(resampled: np.ndarray, units: int) -> np.ndarray:
     """Return the standard error from the middle two thirds of resamples, robust to outliers.
 
     The quantiles of a normal distribution at one s.d. on each side lie two s.d. apart.
-
-    Shapes: resampled (resamples, ...); returns (...).
     """
     enough = (~np.isnan(resampled)).mean(axis=0) >= _LEAST_USABLE
     if not np.any(enough):
@@ -152,10 +147,7 @@ def _standard_error(resampled: np.ndarray, units: int) -> np.ndarray:
 
 
 def _quantile(values: np.ndarray, q: float) -> np.ndarray:
-    """Return a quantile over the first axis, without NaN.
-
-    It is one of the values, not a mean of two neighbours, which is infinite if one of them is.
-    """
+    """Return a quantile over resamples: one of the values, as a mean with infinity is infinite."""
     method: Any = "lower" if q < 0.5 else "higher"
     if not np.isnan(values).any():
         return np.asarray(np.quantile(values, q, axis=0, method=method))
@@ -222,8 +214,7 @@ class Bootstrap:
     ) -> Draws:
         """Compute a statistic on the sample and on every resample.
 
-        `units` are those that count where a statistic uses some of the people only; `scale` and
-        `count` are those of `Draws`.
+        Of a statistic of some people only, `units` are the number of these, or of their groups.
 
         Shapes: statistic takes weights (resamples, n_people) and returns (resamples, ...).
         """

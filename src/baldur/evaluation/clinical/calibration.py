@@ -365,8 +365,7 @@ def _newton(
 ) -> np.ndarray:
     """Fit logistic regressions by Newton's method, from the solution at their mean weights.
 
-    Shapes: design (n, q), offset of the log odds, y (n,), weights (k, n); returns coefficients
-    (k, q).
+    Shapes: design (n, q), offset, y (n,), weights (k, n); returns coefficients (k, q).
     """
     start = np.zeros((1, design.shape[1]))
     if len(weights) > 1:
@@ -409,10 +408,7 @@ def _shortened(
     weights: np.ndarray,
     log_likelihood: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Return Newton's steps, those that lower the likelihood halved until they do not.
-
-    Shapes: coefficients, step (k, q), weights (k, n); returns (k, q).
-    """
+    """Return Newton's steps (k, q), those that lower the likelihood halved until they do not."""
     before = log_likelihood(coefficients, weights)
     for _ in range(30):
         # Not `<`: NaN is worse as well.
@@ -432,10 +428,7 @@ def _expit(x: np.ndarray) -> np.ndarray:
 
 
 def _range(z: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smallest and the largest value of the people counted in each resample.
-
-    Shapes: z (n,), counted (k, n); returns low, high (k,).
-    """
+    """Return the smallest and largest z (n,) of the people counted (k, n) in each resample."""
     low = np.where(counted, z, np.inf).min(axis=1)
     return low, np.where(counted, z, -np.inf).max(axis=1)
 

@@ -150,10 +150,7 @@ def _rank_statistics(
     held: HeldOutPredictions,
     **points: np.ndarray,
 ) -> Iterator[Statistic]:
-    """Yield rank measures of each class that the model's predictions have people in and out of.
-
-    `points` has the column of the table where curves are read, if `measures` are curves.
-    """
+    """Yield rank measures of classes with people in and outside; curves are read at `points`."""
     for name, target in held.targets:
         if target is None or _class_scores(held.predicted, target) is None:
             continue

@@ -344,10 +344,7 @@ def _chosen_cut(held: HeldOutPredictions, rule: str, least: float) -> Cut:
 
 
 def _threshold_with_share(proba: np.ndarray, side: int, share: float) -> float:
-    """Return the threshold at which a share of cases tests positive (side 1), of controls not (0).
-
-    Shapes: proba (n,) of these cases or controls.
-    """
+    """Return the threshold where a share of cases tests positive (side 1), of controls not (0)."""
     proba = np.sort(proba)
     # So many people may lie on the wrong side; rounding must not add or take one.
     if side:
@@ -386,10 +383,7 @@ def _measures(
     share: float,
     share_variance: float,
 ) -> dict[str, tuple[float, float, float]]:
-    """Return estimate, low and high of every measure of a test.
-
-    `share_variance` is that of the log odds of the share of cases.
-    """
+    """Return estimate, low, high of each measure; `share_variance` is of the share's log odds."""
     z = float(ndtri(0.5 + level / 2))
 
     def with_wilson(rate: float, count: float) -> tuple[float, float, float]:
@@ -453,12 +447,10 @@ def _effective_counts(held: HeldOutPredictions, draws: Draws, case: np.ndarray) 
 
     People of a group are not independent of each other. There are never more than people, and no
     more than groups where all test alike and the resamples say nothing.
-
-    Shapes: draws of sensitivity and false-positive rate (2,), case (people tested,).
     """
     units = held.units[held.members]
     counts = []
-    for j, rows in enumerate((case, ~case)):
+    for j, rows in enumerate((case, ~case)):  # Draws are of sensitivity and false-positive rate
         rate, error = float(draws.estimate[j]), float(draws.error()[j])
         if 0 < rate < 1 and error > 0:
             counts.append(min(rate * (1 - rate) / error**2, float(rows.sum())))

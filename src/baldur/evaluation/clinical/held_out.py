@@ -90,10 +90,7 @@ def classes_of(predictions: pd.DataFrame) -> list[str]:
 def read_held_out(
     predictions: pd.DataFrame, classes: Sequence[str] | None = None
 ) -> dict[str, HeldOutPredictions]:
-    """Return the predictions of each model of a table, by its name, with people numbered alike.
-
-    Refused are missing columns, and a person with different labels.
-    """
+    """Return the predictions of each model by its name, people numbered alike; check the table."""
     table = predictions.reset_index(drop=True)
     if "label" not in table:
         raise InputError(
@@ -147,10 +144,7 @@ def read_held_out(
 
 
 def _complete(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Add missing probabilities and predicted labels; return the table and all class names.
-
-    NaN are the probabilities of a table with decision scores only.
-    """
+    """Add missing probabilities (NaN beside scores alone) and labels; return table and classes."""
     if not set(table["label"].astype(str)) <= set(names):
         # Read from a file of results, in which classes such as "+" are written as no formula.
         table = unescape_frame(table)
@@ -310,10 +304,7 @@ class Resampled:
         return self.rows(rows, columns)
 
     def rows(self, statistics: Iterable[Rows], columns: Sequence[str]) -> pd.DataFrame:
-        """Return a row for each value of the statistics, with intervals and differences.
-
-        Rows that are known without resamples are taken as they are.
-        """
+        """Return a row for each value of the statistics, with interval; known rows as they are."""
         parts: list[Mapping[str, Any]] = []
         for part in statistics:
             if isinstance(part, Statistic):

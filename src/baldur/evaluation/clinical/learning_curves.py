@@ -72,10 +72,7 @@ def _check(parameters: int, r2: float, most: float) -> None:
 
 
 def r2_of_auc(auc: float, prevalence: float) -> float:
-    """Return the Cox-Snell R2 of a model with an AUC, as `minimum_people` needs it.
-
-    The model's score is taken to be normal with the same s.d. in both classes.
-    """
+    """Return the Cox-Snell R2 of a model with an AUC, if scores are normal with equal variances."""
     if not 0.5 < auc < 1 or not 0 < prevalence < 1:
         raise InputError(
             f"auc must lie between 0.5 and 1 and prevalence between 0 and 1, but got {auc!r} and "
@@ -134,10 +131,7 @@ def minimum_people_regression(parameters: int, r2: float) -> pd.DataFrame:
 
 
 def _people_for_linear_shrinkage(parameters: int, r2: float) -> float:
-    """Return the fewest people with whom a linear model is shrunk by a tenth at most.
-
-    They are found by doubling and bisection.
-    """
+    """Return the fewest people with whom a linear model is shrunk by a tenth at most."""
 
     def enough(n: int) -> bool:
         # The R2 in the training people that goes with an adjusted one of r2.

@@ -289,10 +289,7 @@ def _subgroup(
 
 
 def _measures(held: HeldOutPredictions, **names: Any) -> Iterable[Statistic]:
-    """Return the measures of a subgroup: two metrics, and calibration unless classes are several.
-
-    Without probabilities only the AUC is left.
-    """
+    """Return two metrics of a subgroup, and calibration; without probabilities the AUC alone."""
     metrics = ("auc", "brier") if held.classes else ("r2", "mae")
     statistics = [metric_statistic(metric, held, measure=metric, **names) for metric in metrics]
     if held.classes and not held.predicted.has_proba:
