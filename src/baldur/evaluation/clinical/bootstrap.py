@@ -122,7 +122,7 @@ class Draws:
     def _at_the_best(
         self, low: np.ndarray, high: np.ndarray, best: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Use quantiles where the estimate is the best (an error of 0, an R2 of 1): no logarithm."""
+        """Use quantiles where the estimate is best (an error of 0, an R2 of 1): no logarithm."""
         is_best = self.estimate == best
         if not np.any(is_best):
             return low, high
