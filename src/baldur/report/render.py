@@ -116,18 +116,21 @@ def explanations() -> dict[str, dict[str, str]]:
 
 
 def render(page: Page) -> str:
-    """Return the page as HTML."""
+    """Return a page as HTML with its figures, style, scripts and data inside, for a file alone.
+
+    A section is there unless nothing on the page is about it.
+    """
     safe = import_extra("markupsafe", "report", "A report").Markup
-    pictures, left_figures = draw(page.plans)
+    pictures, not_drawn = draw(page.plans)
     figures: dict[str, list[Picture]] = {}
     for picture in pictures:
         picture.svg = safe(picture.svg)  # drawn by this package, which escapes names
         figures.setdefault(picture.section, []).append(picture)
     scripts = [asset("page.js")]
-    if page.calculator is not None and page.calculator.card is not None:
+    if page.calculator is not None and page.calculator.card is not None:  # it can compute
         scripts += [page.calculator.script, asset("calculator.js")]
-    one_model = page.calculator is not None
-    there = {
+    one_model = page.calculator is not None  # the page is about one model of one outcome
+    has_section = {
         "models": "models" in page.tables,
         "outcomes": bool(page.outcomes),
         "cohort": "figures" in page.tables,
@@ -136,27 +139,28 @@ def render(page: Page) -> str:
         "added": bool(page.added),
         "usefulness": bool({"thresholds", "subgroups"} & {*page.tables} or "usefulness" in figures),
         "calculator": one_model,
-        "people": not page.outcomes,
+        "people": not page.outcomes,  # a page of several outcomes lists nobody
         "tripod": bool(page.tripod),
     }
     tags = page.tables["features"].tags if "features" in page.tables else []
     text: str = template("page.html.j2", html=True).render(
         page=page,
         figures=figures,
-        sections={i: n for i, n in _SECTIONS.items() if there.get(i, True)},
+        sections={name: head for name, head in _SECTIONS.items() if has_section.get(name, True)},
         checks_made=_names(page.checks_made),
         checks_not_made=_names(page.checks_not_made),
         feature_models=list(dict.fromkeys(t["model"] for t in tags if t["model"])),
         feature_views=list(dict.fromkeys(t["view"] for t in tags)),
         show_site=any(p.site for p in page.people),
         show_missing=any(p.missing for p in page.people),
-        left_figures=left_figures,
+        left_figures=not_drawn,
         explanations=explanations(),
         filled=sum(bool(i["answer"]) for i in page.tripod),
         number=number,
         kind=kind,
         style=safe(asset("style.css")),
         scripts=[safe(s) for s in scripts],
+        # The content security policy of the page allows no other scripts.
         script_hashes=safe(" ".join(_hash(s) for s in scripts)),
         data=safe(_script_json(_data(page))),
         generator=generator(),
@@ -167,7 +171,7 @@ def render(page: Page) -> str:
 
 @cache
 def template(name: str, *, html: bool = False) -> Any:
-    """Return a template of HTML, or of plain text, where what is not known is empty."""
+    """Return a template of this package; in one of plain text an unknown variable is empty."""
     jinja = import_extra("jinja2", "report", "A report")
     environment = jinja.Environment(
         autoescape=html, undefined=jinja.StrictUndefined if html else jinja.Undefined,
@@ -184,7 +188,7 @@ def _names(codes: list[str]) -> str:
 
 
 def _data(page: Page) -> dict[str, Any]:
-    """Return what the scripts of the page read."""
+    """Return what the scripts of the page read: every person, and the numbers of the model."""
     scale = f"log odds of {short(page.classes[-1], 40)}" if page.classes else "prediction"
     data: dict[str, Any] = {
         "people": [_person(p, page) for p in page.people],
@@ -197,20 +201,25 @@ def _data(page: Page) -> dict[str, Any]:
 
 
 def _person(person: Person, page: Page) -> dict[str, Any]:
-    shown = [("Observed", person.truth or "not known"), ("Predicted", person.predicted)]
-    shown.append((page.value_name, number(person.value, 3)))
+    """Return a person as the scripts of the page read it."""
+    facts = [("Observed", person.truth or "not known"), ("Predicted", person.predicted)]
+    facts.append((page.value_name, number(person.value, 3)))
     if person.site:
-        shown.append(("Site", person.site))
-    shown.append(("Missing views", ", ".join(person.missing) or "none"))
+        facts.append(("Site", person.site))
+    facts.append(("Missing views", ", ".join(person.missing) or "none"))
     if person.right is not None:
-        shown.append(("Prediction", "right" if person.right else "wrong"))
+        facts.append(("Prediction", "right" if person.right else "wrong"))
     return {
         "name": person.name,
-        "facts": shown,
+        "facts": facts,
         "models": [
-            [m, *([label] if page.classes else []), number(v, 3)] for m, label, v in person.models
+            [model, *([label] if page.classes else []), number(value, 3)]
+            for model, label, value in person.models
         ],
-        "terms": [[f"{v}: {f}" if v else f, value] for v, f, value in person.terms],
+        "terms": [
+            [f"{view}: {feature}" if view else feature, contribution]
+            for view, feature, contribution in person.terms
+        ],
     }
 
 

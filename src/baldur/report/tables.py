@@ -62,11 +62,11 @@ def model_table(run: Results) -> Table:
     frame = run.table("table")
     ends = ("pooled", "low", "high")
     columns = [Column("Model", "model")]
-    for m in run.record.get("metrics", []):
-        if all(f"{m}_{end}" in frame for end in ends):
-            keys = tuple(f"{m}_{end}" for end in ends)
-            meaning = f"{_MEANING.get(m, '')}{direction(METRICS[m].greater_is_better)}"
-            columns.append(Column(METRICS[m].heading, keys, estimate, meaning))
+    for metric in run.record.get("metrics", []):
+        keys = tuple(f"{metric}_{end}" for end in ends)
+        if all(key in frame for key in keys):
+            meaning = f"{_MEANING.get(metric, '')}{direction(METRICS[metric].greater_is_better)}"
+            columns.append(Column(METRICS[metric].heading, keys, estimate, meaning))
     columns.append(Column("Features selected", "features_percent", _percent, _SHARE))
     rows = [{"features_percent": np.nan, **row} for row in frame.to_dict("records")]
     notes = []
@@ -121,7 +121,7 @@ _CHOSEN = (
 
 
 def threshold_table(run: Results) -> Table:
-    """Return what the models would do as tests at stated thresholds."""
+    """Return sensitivity, specificity and others of each model as a test, at each threshold."""
     frame = run.table("thresholds")
     rows = spread(frame, ["model", "threshold", "rule"], "measure")
     for row in rows:
@@ -131,6 +131,7 @@ def threshold_table(run: Results) -> Table:
     columns = [Column("Model", "model"), Column("Threshold", "threshold", number)]
     columns += [Column(name, ends_of(key), estimate) for key, name in _MEASURES.items()]
     note = ""
+    # The other rules choose a threshold on the data.
     if len(frame) and len(chosen := frame[~frame["rule"].isin(_RULES)]):
         optimistic = chosen["note"].astype(str).str.contains(SAME_PEOPLE).any()
         note = _CHOSEN + (
@@ -181,22 +182,26 @@ def subgroup_table(run: Results, main: str | None) -> Table:
 
 
 def multiplicity(frame: pd.DataFrame) -> str:
-    """Return how many differences are shown, and how many would exclude 0 by chance."""
+    """Return a sentence on how many intervals exclude 0, and how many would by chance (5 %)."""
     ends = frame[["difference_low", "difference_high"]].to_numpy(dtype=float)
     ends = ends[np.isfinite(ends).all(axis=1)]
     if not len(ends):
         return ""
-    apart = int(np.sum((ends[:, 0] > 0) | (ends[:, 1] < 0)))
+    n_apart = int(np.sum((ends[:, 0] > 0) | (ends[:, 1] < 0)))
     expected = number(0.05 * len(ends), 1).removesuffix(".0")
     return (
         f"{counted(len(ends), 'difference')} {'is' if len(ends) == 1 else 'are'} compared with 0, "
-        f"and {apart} of the intervals {'excludes' if apart == 1 else 'exclude'} it. The intervals "
-        f"are not adjusted for their number: about {expected} would exclude 0 by chance alone."
+        f"and {n_apart} of the intervals {'excludes' if n_apart == 1 else 'exclude'} it. The "
+        "intervals are not adjusted for their number: about "
+        f"{expected} would exclude 0 by chance alone."
     )
 
 
 def participants_table(run: Results) -> Table:
-    """Return the participants by outcome (a "Table 1")."""
+    """Return the participants by outcome (a "Table 1"): everybody and each class in a column.
+
+    Rows are numbers of people, the outcome of a regression, sites, views and features.
+    """
     people, classes = run.people, run.classes
     caption = "Participants by outcome"
     if "label" not in people:
@@ -216,7 +221,7 @@ def participants_table(run: Results) -> Table:
         return make_table("participants", caption, counts, columns)
     heads = ["All", *distinct(classes, 30)]
     columns = [Column("Characteristic", "head")]
-    columns += [Column(h, g, number) for h, g in zip(heads, groups, strict=True)]
+    columns += [Column(head, group, number) for head, group in zip(heads, groups, strict=True)]
     shares = {name: "" if n == total else percent(n / max(total, 1)) for name, n in sizes.items()}
     rows: list[dict[str, Any]] = [
         {"head": Cell("People")}
@@ -233,28 +238,33 @@ def participants_table(run: Results) -> Table:
     if "site" in people:
         sites = people["site"].astype(str)
         names = sorted(sites.unique())[:MOST_SITES]
-        for site, shown in zip(names, distinct(names, 30), strict=True):
-            here = (sites == site).to_numpy()
-            row: dict[str, Any] = {"head": Cell(f"Site {shown}", small="number (%)")}
+        for site, short_name in zip(names, distinct(names, 30), strict=True):
+            of_site = (sites == site).to_numpy()
+            row: dict[str, Any] = {"head": Cell(f"Site {short_name}", small="number (%)")}
             for name, group in groups.items():
-                k = int((here & group).sum())
-                row[name] = _counted(k, k / sizes[name] if sizes[name] else None)
+                n = int((of_site & group).sum())
+                row[name] = _counted(n, n / sizes[name] if sizes[name] else None)
             rows.append(row)
     rows += _feature_rows(run.table("participants"), list(groups))
     return make_table("participants", caption, rows, columns)
 
 
 def _feature_rows(frame: pd.DataFrame, groups: list[str]) -> list[dict[str, Any]]:
-    """Return a row for each view with missing samples, and for each feature of small views."""
+    """Return a row for each view with missing samples, and for each feature of small views.
+
+    `groups` are the classes and `EVERYBODY`, each a key of a row beside "head".
+    """
     if "feature" not in frame:
         return []
     several = frame["view"].nunique() > 1
     rows = []
     for (view, feature, level), part in frame.groupby(["view", "feature", "level"], sort=False):
-        by = {str(row["class"]): row for row in part.to_dict("records")[::-1]}
-        if EVERYBODY not in by:
+        # Backwards, so that of equal classes the first row counts.
+        by_group = {str(row["class"]): row for row in part.to_dict("records")[::-1]}
+        if EVERYBODY not in by_group:
             continue
-        kind, missing = str(by[EVERYBODY]["kind"]), float(by[EVERYBODY]["missing"])
+        of_all = by_group[EVERYBODY]
+        kind, missing = str(of_all["kind"]), float(of_all["missing"])
         if kind == "view":
             if not missing > 0:
                 continue  # every sample has it
@@ -264,10 +274,10 @@ def _feature_rows(frame: pd.DataFrame, groups: list[str]) -> list[dict[str, Any]
             small = f"{short(view)}, {small}" if several else small
             if missing > 0:
                 small += f", {missing:,.0f} missing"
-            coded = not level or str(feature).endswith(str(level))
-            head = Cell(str(feature) if coded else f"{feature} = {level}", small=small)
+            has_level = not level or str(feature).endswith(str(level))  # in its name
+            head = Cell(str(feature) if has_level else f"{feature} = {level}", small=small)
         cells = dict.fromkeys(groups, Cell("–"))
-        for group, row in by.items():
+        for group, row in by_group.items():
             cells[group] = (
                 Cell(mean_sd(row["mean"], row["sd"]), sort_key(row["mean"]))
                 if kind == "number"
@@ -295,16 +305,16 @@ def mean_sd(mean: float, sd: float) -> str:
 def presence_table(run: Results) -> Table:
     """Return which views are missing: one row per pattern, the most frequent first."""
     people = run.people
-    has = [c for c in people.columns if c.startswith(HAS)]
+    indicators = [c for c in people.columns if c.startswith(HAS)]  # 1 for who has the view
     columns = [Column("Missing views", "views"), Column("People", "people", whole)]
     caption = "Samples with missing views"
-    if not has or people[has].fillna(1).astype(bool).all(axis=None):
+    if not indicators or people[indicators].fillna(1).astype(bool).all(axis=None):
         return Table("presence", caption, columns)
-    patterns = people[has].fillna(1).astype(int).value_counts(sort=True)
+    patterns = people[indicators].fillna(1).astype(int).value_counts(sort=True)
     rows = []
     for pattern, n in list(patterns.items())[:MOST_PATTERNS]:
         values = pattern if isinstance(pattern, tuple) else (pattern,)
-        lacking = [c.removeprefix(HAS) for c, v in zip(has, values, strict=True) if not v]
+        lacking = [c.removeprefix(HAS) for c, v in zip(indicators, values, strict=True) if not v]
         rows.append({"views": ", ".join(distinct(lacking)) or "none", "people": n})
     rest = len(patterns) - MOST_PATTERNS
     note = f"{rest:,} rarer patterns are not shown; presence.csv has them." if rest > 0 else ""
@@ -327,7 +337,7 @@ def label_table(model: FittedModel) -> Table:
 
 
 def outcome_counts(run: Results) -> Table:
-    """Return how many people have each of several outcomes."""
+    """Return how many people have each of several yes/no outcomes."""
     columns = [
         Column("Outcome", "outcome"),
         Column("Yes", "yes", whole),

@@ -51,6 +51,8 @@ from baldur.views.validate import counted
 
 _FAR = 1.0
 """Standardised shift of a feature's mean, in training s.d., that is named in a check."""
+_VERY_FAR = 5.0
+"""Shift that makes this check a serious one."""
 _QUOTED = r"""(?:'[^']*'|"[^"]*")"""
 _HIDDEN = (
     (re.compile(rf"\bsample {_QUOTED}"), "a sample"),
@@ -65,7 +67,7 @@ def is_validation(folder: Path) -> bool:
 
 
 def open_validation(folder: Path) -> Results:
-    """Read the folder of a validation."""
+    """Return the tables of a validation, with a record as a comparison has it."""
     from baldur.study.validate import TITLE
 
     tables, problems = read_tables(folder, VALIDATION_TABLES, required=("predictions", "intervals"))
@@ -90,11 +92,11 @@ def open_validation(folder: Path) -> Results:
     }
     once = predictions.drop_duplicates("sample")
     tables["presence"] = once[["sample", "label"]].reset_index(drop=True)
-    measured = tables["intervals"].get("people", pd.Series(dtype=float)).max()
-    if not np.isnan(measured) and measured != record["people"]:
+    of_intervals = tables["intervals"].get("people", pd.Series(dtype=float)).max()
+    if not np.isnan(of_intervals) and of_intervals != record["people"]:
         problems.append(
             f"predictions.csv has {record['people']:,} people, but the figures in intervals.csv "
-            f"rest on {int(measured):,}: one of the files is incomplete."
+            f"rest on {int(of_intervals):,}: one of the files is incomplete."
         )
     run = Results(folder=folder, tables=tables, record=record)
     run.problems = problems
@@ -105,11 +107,12 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
     """Return the page of a validation."""
     check_people(people)
     main = run.record["models"][0]
-    about = ("B01", "B02", "B05", "B08", "B14")
+    applicable = ("B01", "B02", "B05", "B08", "B14")  # the other checks are of folds or of a fit
     of_run, shifts = judge_run(run, main), _judge_shifts(run)
-    checks_made, checks_not_made = codes_of({c: of_run[c] for c in about if c in of_run} | shifts)
+    judged = {code: of_run[code] for code in applicable if code in of_run} | shifts
+    checks_made, checks_not_made = codes_of(judged)
     largest = run.table("shift_views").get("worst_shift", pd.Series(dtype=float)).abs().max()
-    checks = checks_of(of_run, shifts, serious={"B19"} if largest >= 5 * _FAR else set())
+    checks = checks_of(of_run, shifts, serious={"B19"} if largest >= _VERY_FAR else set())
     n = counted(run.record["people"], "new person", "new people")
     return Page(
         **people_of_run(run, main, people),
@@ -135,6 +138,7 @@ def validation_page(run: Results, people: str, title: str | None) -> Page:
 
 
 def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
+    """Return the sentences of the section "Answer" about a model in a new cohort."""
     people = counted(run.record["people"], "person", "people")
     prediction = replace(prediction_of(run, main), how=f"in a new cohort of {people}")
     question, metric = "Does the model predict in the new cohort?", run.record["select_by"]
@@ -149,8 +153,8 @@ def _answer(run: Results, main: str, checks: list[Check]) -> list[Sentence]:
 
 def _figure_table(run: Results, main: str) -> Table:
     """Return every metric in the new cohort, and in the development study where it is known."""
-    rows, before = run.of_model("intervals", main), run.table("development")
-    old = "metric" in before
+    rows, development = run.of_model("intervals", main), run.table("development")
+    has_development = "metric" in development
     figures = {
         METRICS[metric].heading: (interval_of(rows, metric=metric, site="*"), metric)
         for metric in run.record["metrics"]
@@ -158,20 +162,19 @@ def _figure_table(run: Results, main: str) -> Table:
     if len(run.classes) <= 2:
         for measure in ("slope", "intercept"):
             new = interval_of(run.of_model("calibration", main), measure=measure)
-            estimates = new.estimate, interval_of(before, metric=measure).estimate
+            estimates = new.estimate, interval_of(development, metric=measure).estimate
             if any(map(math.isfinite, estimates)):
                 figures[f"Calibration {measure}"] = (new, measure)
     table = [
-        {"measure": name, "new": _cell(new), "old": _cell(interval_of(before, metric=metric))}
+        {"measure": name, "new": _cell(new), "old": _cell(interval_of(development, metric=metric))}
         for name, (new, metric) in figures.items()
     ]
     columns = [Column("Measure", "measure"), Column("New cohort", "new", number)]
-    if old:
-        of = "cross-validation of the study"
-        columns.append(Column("Development", "old", number, of))
+    if has_development:
+        columns.append(Column("Development", "old", number, "cross-validation of the study"))
     note = (
         ""
-        if old
+        if has_development
         else "The figures of the development study are not part of this folder, so they cannot be "
         "compared here."
     )
@@ -195,6 +198,7 @@ _DRIFT = [
 
 
 def _drift_table(run: Results) -> Table:
+    """Return how the predictors of the new cohort differ from training, one row per view."""
     rows = run.table("shift_views").to_dict("records")
     for row in rows:
         far = f"{whole(row['far'])} of {whole(row['features'])}"
@@ -206,6 +210,7 @@ def _drift_table(run: Results) -> Table:
 
 
 def _recalibration_table(run: Results) -> Table:
+    """Return intercept, slope and metrics of every recalibrated version of the model."""
     frame, after = run.table("recalibration"), run.table("recalibrated_intervals")
     metrics = [m for m in ("log_loss", "brier", "auc") if m in run.record["metrics"]]
     columns = [
@@ -228,7 +233,10 @@ def _recalibration_table(run: Results) -> Table:
 
 
 def _judge_shifts(run: Results) -> Judged:
-    """Make the checks of the new predictors: means that shifted, and values unlike training."""
+    """Return what the checks of the new predictors saw: shifted means, and values unlike training.
+
+    B19 is about means, and B21 about values.
+    """
     frame, cells = run.table("shift_views"), run.table("shift_features")
     if "worst_shift" not in frame:
         return {"B19": None, "B21": None}
