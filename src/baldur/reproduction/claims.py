@@ -43,9 +43,12 @@ SLEEP_ITEMS = {("sleep", item) for item in SIGNAL_ITEMS}
 
 
 def _first(metric: str) -> tuple[str, Callable[[Evidence], Verdict]]:
+    """Return the claim that BALDUR is the best in a metric, and the function that decides it."""
     word = {"f1": "F1 score", "auc": "AUC"}.get(metric, metric.replace("_", " "))
-    among = " among the models that do not assign nearly everybody to one class"
-    text = f"BALDUR has the highest {word}{among * (metric == 'recall')}."
+    among = ""
+    if metric == "recall":
+        among = " among the models that do not assign nearly everybody to one class"
+    text = f"BALDUR has the highest {word}{among}."
     return text, lambda evidence: _is_first(evidence, metric)
 
 
@@ -63,15 +66,16 @@ def _is_first(evidence: Evidence, metric: str) -> Verdict:
 
 def _no_better_than_chance(evidence: Evidence, others: list[str]) -> str:
     """Return which of the baselines with a higher recall may be at chance level; or nothing."""
-    gaps = evidence.differences(PAPER, others, "recall")
-    better = gaps.index[side_of_zero(gaps) < 0].tolist()
-    open_ = [name for name in better if _includes_chance(evidence, name)]
-    if not open_:
+    differences = evidence.differences(PAPER, others, "recall")  # below 0: the other has more
+    better = differences.index[side_of_zero(differences) < 0].tolist()
+    at_chance = [name for name in better if _includes_chance(evidence, name)]
+    if not at_chance:
         return ""
-    return f"The 95 % interval of the balanced accuracy of {listed(open_)} includes 0.5."
+    return f"The 95 % interval of the balanced accuracy of {listed(at_chance)} includes 0.5."
 
 
 def _second(evidence: Evidence) -> Verdict:
+    """Decide whether Lasso-MkSVM has the highest balanced accuracy of the baselines."""
     name = "Lasso-MkSVM"
     others = [m for m in evidence.baselines + evidence.missing if m != name]
     return decided(evidence, name, others, "balanced_accuracy", name)
@@ -83,27 +87,27 @@ def _at_chance(evidence: Evidence) -> Verdict:
     A balanced accuracy whose interval includes 0.5 does not show that a row is at chance level; one
     whose interval leaves it out shows that it is not.
     """
-    printed = [m for m, row in PRINTED["biofind"].items() if row.chance]
-    ran = [m for m in printed if m in evidence.table.index]
+    in_paper = [m for m, row in PRINTED["biofind"].items() if row.chance]
+    ran = [m for m in in_paper if m in evidence.table.index]
     if not ran:
         return Verdict(UNTESTED, "None of the rows that the paper marks was run.")
     here = [m for m in ran if _marked(evidence, m)]
-    open_ = [m for m in ran if m not in here and _includes_chance(evidence, m)]
-    every = [m for m in evidence.baselines if _marked(evidence, m)]
+    undecided = [m for m in ran if m not in here and _includes_chance(evidence, m)]
+    of_all = [m for m in evidence.baselines if _marked(evidence, m)]
     figures = (
-        f"Of the {len(printed)} baselines that the paper marks, {len(here)} "
+        f"Of the {len(in_paper)} baselines that the paper marks, {len(here)} "
         f"{'assigns' if len(here) == 1 else 'assign'} nearly everybody to one class here"
         f"{': ' + listed(here) if here else ''}; of all {len(evidence.baselines)} baselines that "
-        f"were run, {len(every)}. The 95 % interval of the balanced accuracy includes 0.5 for "
-        f"{len(open_)} of the other marked ones{': ' + listed(open_) if open_ else ''}."
+        f"were run, {len(of_all)}. The 95 % interval of the balanced accuracy includes 0.5 for "
+        f"{len(undecided)} of the other marked ones{': ' + listed(undecided) if undecided else ''}."
     )
-    missing = [m for m in printed if m not in ran]
+    missing = [m for m in in_paper if m not in ran]
     figures += f" Not run: {listed(missing)}." if missing else ""
-    if len(here) == len(printed):
+    if len(here) == len(in_paper):
         return Verdict(HOLDS, figures)
-    outcome = IN_PART if here else UNTESTED if missing else OPEN if open_ else FAILS
-    shown_not = len(here) + len(open_) < len(ran)
-    return Verdict(outcome, figures, _EASIER if shown_not and evidence.simulated else "")
+    outcome = IN_PART if here else UNTESTED if missing else OPEN if undecided else FAILS
+    some_above_chance = len(here) + len(undecided) < len(ran)
+    return Verdict(outcome, figures, _EASIER if some_above_chance and evidence.simulated else "")
 
 
 def _marked(evidence: Evidence, model: str) -> bool:
@@ -123,6 +127,7 @@ _EASIER = (
 
 
 def _sparse_rivals(evidence: Evidence) -> Verdict:
+    """Decide whether the paper's BALDUR has a higher AUC than two sparse baselines."""
     verdict = decided(evidence, PAPER, ["LSVM-l1", "Lasso-MkSVM"], "auc", "the paper's BALDUR")
     if verdict.outcome not in (FAILS, OPEN) or not evidence.simulated:
         return verdict
@@ -135,11 +140,12 @@ def _sparse_rivals(evidence: Evidence) -> Verdict:
 
 
 def _fewest(evidence: Evidence) -> Verdict:
+    """Decide by the folds in which BALDUR selects fewer features than every baseline."""
     if not evidence.baselines:
         return NO_ROW
     percent = evidence.percent(PAPER)
     others = {m: evidence.percent(m) for m in evidence.baselines}
-    fewer = np.all([percent < other for other in others.values()], axis=0)
+    fewer = np.all([percent < other for other in others.values()], axis=0)  # (folds,)
     least = min(others, key=lambda m: float(others[m].mean()))
     figures = (
         f"{_share(percent)} of all features, the paper {_printed_percent(evidence)}; the baseline "
@@ -153,9 +159,9 @@ def _fewest(evidence: Evidence) -> Verdict:
 
 
 def _few(evidence: Evidence) -> Verdict:
-    """Decide by the share in every fold, and by the number where fewer features are there.
+    """Decide by the share of features in every fold; of a smaller cohort, also by their number.
 
-    As few as in the paper: not above the printed mean and its standard deviation.
+    As few as in the paper: not above the sum of the printed mean and standard deviation.
     """
     percent = evidence.percent(PAPER)
     mean, sd = PRINTED["adni"]["BALDUR"].percent
@@ -163,28 +169,32 @@ def _few(evidence: Evidence) -> Verdict:
         f"{_share(percent)} of all features, at most {number(percent.max(), 2, small=True)} % in a "
         f"fold; the paper {_printed_percent(evidence)}."
     )
-    few = percent.max() <= mean + sd
-    wide = sum(evidence.protocol.views.values())
-    here = sum(evidence.result.data.n_features.values())
-    if here >= wide:
-        return Verdict(HOLDS if few else FAILS, figures)
+    is_few = percent.max() <= mean + sd
+    width_of_paper = sum(evidence.protocol.views.values())
+    width = sum(evidence.result.data.n_features.values())
+    if width >= width_of_paper:
+        return Verdict(HOLDS if is_few else FAILS, figures)
     counts = evidence.selected(PAPER).sum(axis=1)
     figures += (
-        f" In numbers: {number(counts.mean(), 1)} of {here:,} features on average, at most "
-        f"{counts.max():,} in a fold; {number(mean)} % of the paper's {wide:,} are "
-        f"{mean * wide / 100:,.0f}."
+        f" In numbers: {number(counts.mean(), 1)} of {width:,} features on average, at most "
+        f"{counts.max():,} in a fold; {number(mean)} % of the paper's {width_of_paper:,} are "
+        f"{mean * width_of_paper / 100:,.0f}."
     )
-    if few:
+    if is_few:
         # A share of fewer features that is no larger is also a smaller number.
         return Verdict(HOLDS, figures)
-    if counts.max() > (mean + sd) * wide / 100:
+    if counts.max() > (mean + sd) * width_of_paper / 100:
         return Verdict(FAILS, figures)
     return Verdict(OPEN, figures, "The number is as small as in the paper, and the share is not.")
 
 
 def _share(percent: np.ndarray) -> str:
-    spread = float(percent.std(ddof=1)) if len(percent) > 1 else 0.0
-    return "{} % (s.d. {})".format(*percent_texts(percent.mean(), spread))
+    """Return mean and standard deviation of a share over folds, as text.
+
+    Shapes: percent (n_folds,).
+    """
+    sd = float(percent.std(ddof=1)) if len(percent) > 1 else 0.0
+    return "{} % (s.d. {})".format(*percent_texts(percent.mean(), sd))
 
 
 def _printed_percent(evidence: Evidence) -> str:
@@ -194,6 +204,7 @@ def _printed_percent(evidence: Evidence) -> str:
 
 
 def _one_factor(evidence: Evidence) -> Verdict:
+    """Decide by the factors that are live at the end of a fit that starts with several."""
     if evidence.factors is None:
         return Verdict(UNTESTED, "The number of factors is not known.")
     live = f"{evidence.factors} {'is' if evidence.factors == 1 else 'are'} live"
@@ -202,41 +213,42 @@ def _one_factor(evidence: Evidence) -> Verdict:
 
 
 def _sleep_alone(evidence: Evidence) -> Verdict:
+    """Decide by the folds in which BALDUR selects features of the sleep view and of no other."""
     used = evidence.selected(PAPER) > 0
     alone = (used["sleep"] & (used.sum(axis=1) == 1)).to_numpy()
     others = [str(view) for view in used if view != "sleep" and used[view].any()]
-    more = f"Other folds also use {listed(others)}." if others else ""
-    return by_folds(alone, "The sleep view alone is used", more)
+    remark = f"Other folds also use {listed(others)}." if others else ""
+    return by_folds(alone, "The sleep view alone is used", remark)
 
 
 def _seven_items(evidence: Evidence) -> Verdict:
+    """Decide by the sleep items that BALDUR selects in every fold."""
     hits = evidence.hits(PAPER, SLEEP_ITEMS)
-    every = evidence.features(PAPER)
-    always = every[every["frequency"] >= 1.0 - 1e-9]
-    ours = [
-        f for v, f in zip(always["view"], always["feature"], strict=True) if (v, f) in SLEEP_ITEMS
-    ]
-    rest = len(always) - len(ours)
-    others = counted(rest, "other feature") if rest else "no other feature"
+    features = evidence.features(PAPER)
+    in_every_fold = features[features["frequency"] >= 1.0 - 1e-9]
+    pairs = zip(in_every_fold["view"], in_every_fold["feature"], strict=True)
+    items = [feature for view, feature in pairs if (view, feature) in SLEEP_ITEMS]
+    n_others = len(in_every_fold) - len(items)
+    others = counted(n_others, "other feature") if n_others else "no other feature"
     figures = (
-        f"{len(ours)} of the seven items are selected in every fold"
-        f"{': ' + listed(ours) if ours else ''}; {others} in every fold. A fold "
+        f"{len(items)} of the seven items are selected in every fold"
+        f"{': ' + listed(items) if items else ''}; {others} in every fold. A fold "
         f"finds {number(hits.mean(), 1)} of the seven on average."
     )
-    return Verdict(HOLDS if len(ours) == 7 else IN_PART if ours else FAILS, figures)
+    return Verdict(HOLDS if len(items) == 7 else IN_PART if items else FAILS, figures)
 
 
 def _one_image(evidence: Evidence) -> Verdict:
-    counts = evidence.selected(PAPER)
-    used = counts[["t1_intensity", "grey_matter"]] > 0
+    """Decide by the folds in which BALDUR uses one of the two images and not both."""
+    images = ["t1_intensity", "grey_matter"]
+    used = evidence.selected(PAPER)[images] > 0
     single = (used.sum(axis=1) == 1).to_numpy()
-    both = int(used.all(axis=1).sum())
-    ours = evidence.selected(DEFAULT) if DEFAULT in evidence.table.index else None
-    more = f"Both are used in {both} of {counted(len(single), 'fold')}"
-    if ours is not None:
-        default = int((ours[["t1_intensity", "grey_matter"]] > 0).all(axis=1).sum())
-        more += f", and by our default in {default}"
-    verdict = by_folds(single, "One image alone is used", f"{more}.")
+    n_both = int(used.all(axis=1).sum())
+    of_both = f"Both are used in {n_both} of {counted(len(single), 'fold')}"
+    if DEFAULT in evidence.table.index:
+        used_by_default = evidence.selected(DEFAULT)[images] > 0
+        of_both += f", and by our default in {int(used_by_default.all(axis=1).sum())}"
+    verdict = by_folds(single, "One image alone is used", f"{of_both}.")
     if verdict.outcome == HOLDS or not evidence.simulated:
         return verdict
     why = (
@@ -252,8 +264,8 @@ def no_tables(evidence: Evidence, model: str = PAPER) -> Verdict:
     tables = [v for v in counts if str(v).endswith("_volume")]
     without = (counts[tables].sum(axis=1) == 0).to_numpy()
     mean = counts[tables].sum(axis=1).mean()
-    more = f"A fold selects {number(mean, 1)} features of the three tables on average."
-    return by_folds(without, "All three tables are removed", more)
+    remark = f"A fold selects {number(mean, 1)} features of the three tables on average."
+    return by_folds(without, "All three tables are removed", remark)
 
 
 def _true_voxels(evidence: Evidence) -> Verdict:
@@ -268,28 +280,28 @@ def _true_voxels(evidence: Evidence) -> Verdict:
         return Verdict(UNTESTED, "The truth is not known; see the figure of the brain.")
     images = ["t1_intensity", "grey_matter"]
     truth = {pair for pair in evidence.effects() if pair[0] in images}
-    hits = evidence.hits(PAPER, truth)
+    hits = evidence.hits(PAPER, truth)  # true voxels that each fold selects
     features = evidence.features(PAPER)
     pairs = zip(features["view"], features["feature"], strict=True)
     selected = evidence.hits(PAPER, {pair for pair in pairs if pair[0] in images})
     if not selected.any():
         return Verdict(FAILS, "No voxel was selected.")
     # A voxel taken at random lies in a patch with this probability.
-    random = len(truth) / sum(evidence.result.data.n_features[v] for v in images)
+    chance = len(truth) / sum(evidence.result.data.n_features[v] for v in images)
     share = 100 * hits.sum() / selected.sum()
-    counts = list(zip(hits, selected, strict=True))
-    lowest = np.array([_ends(*pair, 0.05)[0] for pair in counts])
-    highest = np.array([_ends(*pair, 0.05 / len(counts))[1] for pair in counts])
+    counts = list(zip(hits, selected, strict=True))  # of each fold
+    low = np.array([_ends(*count, 0.05)[0] for count in counts])
+    high = np.array([_ends(*count, 0.05 / len(counts))[1] for count in counts])
     figures = (
         f"Over all folds {hits.sum():,} of {counted(selected.sum(), 'selected voxel')} "
         f"({number(share, 0)} %) lie in the patches with signal, which are "
-        f"{number(100 * random, 1)} % of the voxels. The binomial 95 % interval of this share lies "
-        f"above 50 % in {int((lowest > 0.5).sum())} and above {number(100 * random, 1)} % in "
-        f"{int((lowest > random).sum())} of {counted(len(lowest), 'fold')}."
+        f"{number(100 * chance, 1)} % of the voxels. The binomial 95 % interval of this share lies "
+        f"above 50 % in {int((low > 0.5).sum())} and above {number(100 * chance, 1)} % in "
+        f"{int((low > chance).sum())} of {counted(len(low), 'fold')}."
     )
-    if (lowest > 0.5).all():
+    if (low > 0.5).all():
         return Verdict(HOLDS, figures)
-    outcome = IN_PART if (lowest > random).all() else FAILS if (highest < 0.5).any() else OPEN
+    outcome = IN_PART if (low > chance).all() else FAILS if (high < 0.5).any() else OPEN
     return Verdict(outcome, figures, "Voxels next to a patch count as wrong.")
 
 
@@ -312,17 +324,18 @@ be missed among some 170 training samples."""
 
 
 def _default_first(evidence: Evidence) -> Verdict:
+    """Decide whether our default has a higher AUC than every baseline."""
     others = [*evidence.baselines, *evidence.missing]
     verdict = decided(evidence, DEFAULT, others, "auc", "the default")
     if not evidence.baselines:
         return verdict
     means = evidence.table["auc"].astype(float)
-    top = str(means[evidence.baselines].idxmax())
-    folds = (
+    best = str(means[evidence.baselines].idxmax())
+    over_folds = (
         f"Means over folds: the default {number(means[DEFAULT], 3)}, the highest of a baseline "
-        f"{number(means[top], 3)} ({top})."
+        f"{number(means[best], 3)} ({best})."
     )
-    return replace(verdict, figures=f"{verdict.figures} {folds}")
+    return replace(verdict, figures=f"{verdict.figures} {over_folds}")
 
 
 def _default_items(evidence: Evidence) -> Verdict:

@@ -22,9 +22,10 @@ _ROUNDING = 1e-12
 
 
 def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> pd.DataFrame:
-    """Return what a model has more than each of some others, with simultaneous intervals.
+    """Return a metric of a model minus that of each of some others, with simultaneous intervals.
 
-    Columns: estimate, low and high; a row for each of the others.
+    Their level is that of all intervals together. Columns: estimate, low and high; a row for each
+    of the others.
 
     Examples
     --------
@@ -42,20 +43,21 @@ def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> pd.Da
     gaps = [model.minus(draws) for draws in others.values()]
     errors = np.array([float(gap.error()) for gap in gaps])
     constant = errors <= _ROUNDING
-    largest = [
+    standardised = [
         np.abs(gap.resampled - gap.estimate) / error
         for gap, error in zip(gaps, errors, strict=True)
         if np.isfinite(error) and error > _ROUNDING
     ]
-    width = float(student.ppf(0.5 + model.level / 2, max(model.units - 1, 1)))
-    if largest:
-        # Never narrower than the interval of one comparison alone.
-        together = np.fmax.reduce(largest)
-        width = max(width, float(np.nanquantile(together, model.level, method="higher")))
+    # Half an interval, in standard errors: that of one comparison alone, or the quantile of the
+    # largest of all standardised differences, if that is more.
+    n_errors = float(student.ppf(0.5 + model.level / 2, max(model.units - 1, 1)))
+    if standardised:
+        largest = np.fmax.reduce(standardised)  # in each resample
+        n_errors = max(n_errors, float(np.nanquantile(largest, model.level, method="higher")))
     values = np.array([float(gap.estimate) for gap in gaps])
     # The same difference in every resample: 0 for two models that agree (the same predictions, for
     # example), and otherwise two metrics at their borders, such as a recall of 1 and one of 0.
-    half = np.where(constant & (np.abs(values) > _ROUNDING), np.nan, width * errors)
+    half = np.where(constant & (np.abs(values) > _ROUNDING), np.nan, n_errors * errors)
     ends = {"estimate": values, "low": values - half, "high": values + half}
     return pd.DataFrame(ends, index=list(others))
 
@@ -102,15 +104,16 @@ class Evidence:
         return estimate, low, high
 
     def differences(self, model: str, others: list[str], metric: str) -> pd.DataFrame:
-        """Return `simultaneous_differences` from some models; NaN for one on other people."""
-        sample = self.result.resampled
-        people = sample.models[model].members
-        same = {
-            name: sample.metric(name, metric)
+        """Return `simultaneous_differences` from other models; NaN for one on other people."""
+        resampled = self.result.resampled
+        people = resampled.models[model].members
+        on_same_people = {
+            name: resampled.metric(name, metric)
             for name in others
-            if name in self.table.index and np.array_equal(sample.models[name].members, people)
+            if name in self.table.index and np.array_equal(resampled.models[name].members, people)
         }
-        return simultaneous_differences(sample.metric(model, metric), same).reindex(others)
+        differences = simultaneous_differences(resampled.metric(model, metric), on_same_people)
+        return differences.reindex(others)
 
     # -- selected features -------------------------------------------------------------------------
 
@@ -122,6 +125,7 @@ class Evidence:
     def selected(self, model: str) -> pd.DataFrame:
         """Return the number of selected features: one row per fold, one column per view."""
         rows = self._views[self._views["model"] == model]
+        # The column folds is such as "3;0;2", the number in each fold.
         counts = {
             row.view: [int(k) for k in str(row.folds).split(";")] for row in rows.itertuples()
         }
@@ -140,14 +144,15 @@ class Evidence:
         return rows[["view", "feature", "frequency", "folds"]].reset_index(drop=True)
 
     def hits(self, model: str, wanted: set[tuple[str, str]]) -> np.ndarray:
-        """Return how many of some features each fold selects.
+        """Return how many of some features, pairs of view and name, each fold selects.
 
-        Shapes: wanted (view, feature).
+        Shapes: returns (n_folds,).
         """
         features = self.features(model)
         chosen = [
             pair in wanted for pair in zip(features["view"], features["feature"], strict=True)
         ]
+        # The column folds is such as "1;0;1", with 1 for a fold that selects the feature.
         rows = [[int(k) for k in str(folds).split(";")] for folds in features.loc[chosen, "folds"]]
         counts: np.ndarray = np.sum(rows, axis=0) if rows else np.zeros(self.n_folds, dtype=int)
         return counts
@@ -191,17 +196,20 @@ NO_ROW = Verdict(UNTESTED, "The rows that the claim is about were not run.")
 
 
 def decided(evidence: Evidence, model: str, others: list[str], metric: str, name: str) -> Verdict:
-    """Decide whether a model is better than each of some others."""
+    """Decide whether a model (`name` in the text) is better than each of some others, in a metric.
+
+    It is if the simultaneous interval of every difference, model minus other, lies above 0.
+    """
     if model not in evidence.table.index or not others:
         return NO_ROW
     gaps = evidence.differences(model, others, metric)
     gaps = gaps.assign(unknown=side_of_zero(gaps).isna()).sort_values(["unknown", "estimate"])
     side, unknown = side_of_zero(gaps), gaps.index[gaps["unknown"]].tolist()
-    better, worse = gaps.index[side > 0].tolist(), gaps.index[side < 0].tolist()
-    open_ = len(gaps) - len(unknown) - len(better) - len(worse)
-    parts = [f"better than {len(better)} of {counted(len(gaps), 'baseline')}"]
-    parts += [f"worse than {len(worse)}"] if worse else []
-    parts += [f"not decided for {open_}"] if open_ else []
+    worse_than = gaps.index[side < 0].tolist()
+    n_better, n_undecided = int((side > 0).sum()), int((side == 0).sum())
+    parts = [f"better than {n_better} of {counted(len(gaps), 'baseline')}"]
+    parts += [f"worse than {len(worse_than)}"] if worse_than else []
+    parts += [f"not decided for {n_undecided}"] if n_undecided else []
     parts += [f"not tested for {len(unknown)}"] if unknown else []
     figures = (
         f"{name[0].upper()}{name[1:]} {in_words(*evidence.pooled(model, metric))}; "
@@ -211,18 +219,18 @@ def decided(evidence: Evidence, model: str, others: list[str], metric: str, name
     if not least["unknown"]:
         value, ends = gap_texts(*least[[*ENDS]])
         figures += f" Smallest difference (simultaneous interval): {least.name} {value} ({ends})."
-    outcome = FAILS if worse else UNTESTED if unknown else OPEN if open_ else HOLDS
+    outcome = FAILS if worse_than else UNTESTED if unknown else OPEN if n_undecided else HOLDS
     why = ""
     if outcome == UNTESTED:
         why = f"No figures or no interval: {listed(unknown, most=len(unknown))}."
     if outcome == FAILS:
-        why = f"Better here: {listed(worse)}."
+        why = f"Better here: {listed(worse_than)}."
     if outcome == OPEN:
-        first = "the highest" if least["estimate"] > 0 else "not the highest"
+        rank = "the highest" if least["estimate"] > 0 else "not the highest"
         low, other = min(zip(gaps["low"], gaps.index, strict=True))
         most = number(-low, decimals([low]))
         why = (
-            f"Its estimate is {first}, and no baseline is shown to be better. By the simultaneous "
+            f"Its estimate is {rank}, and no baseline is shown to be better. By the simultaneous "
             f"intervals a baseline can be better by at most {most} ({other})."
         )
     return Verdict(outcome, figures, why)
@@ -238,7 +246,10 @@ def gap_texts(estimate: float, low: float, high: float) -> tuple[str, str]:
     return value, " to ".join(ends)
 
 
-def by_folds(holds: np.ndarray, what: str, more: str) -> Verdict:
-    """Decide a claim by the folds in which it holds: in all of them, in some, or in none."""
-    figures = f"{what} in {int(holds.sum())} of {counted(len(holds), 'fold')}. {more}".strip()
+def by_folds(holds: np.ndarray, what: str, remark: str) -> Verdict:
+    """Decide a claim by the folds in which it holds: in all of them, in some, or in none.
+
+    Shapes: holds (n_folds,).
+    """
+    figures = f"{what} in {int(holds.sum())} of {counted(len(holds), 'fold')}. {remark}".strip()
     return Verdict(HOLDS if holds.all() else IN_PART if holds.any() else FAILS, figures)

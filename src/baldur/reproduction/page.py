@@ -64,7 +64,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
 
 
 def html_of(page: Mapping[str, Any]) -> str:
-    """Return a page as one HTML file, in the style of the report."""
+    """Return a page (`page_of`) as one HTML file, in the style of the report."""
     markup = import_extra("markupsafe", "report", "A report")
 
     def prose(text: Any) -> Any:
@@ -76,12 +76,14 @@ def html_of(page: Mapping[str, Any]) -> str:
 
 
 def markdown_of(page: Mapping[str, Any]) -> str:
-    """Return a page as Markdown; figures are links to their files."""
+    """Return a page (`page_of`) as Markdown; figures are links to their files."""
     text = _render(page, "reproduction.md.j2", _one_line)
+    # The template puts a form feed before every block.
     return "\n\n".join(block.strip() for block in text.split("\f") if block.strip()) + "\n"
 
 
 def _render(page: Mapping[str, Any], form: str, prose: Callable[[Any], Any]) -> str:
+    """Return the page in a form, the name of a template; `prose` prepares its texts."""
     text: str = template("reproduction.j2", html="html" in form).render(
         page,
         form=form,
@@ -102,7 +104,10 @@ def _anchor(heading: str) -> str:
 
 
 def page_of(evidence: Evidence, request: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Return what is on the page of a finished run; its figures are written as PNG files too."""
+    """Return the variables of the templates for the page of a finished run.
+
+    Its figures are written into the folder as PNG files, for the Markdown page.
+    """
     protocol, data = evidence.protocol, evidence.result.data
     claims, adni = claims_of(evidence), protocol.name == "adni"
     verdicts = Counter(claim.outcome for claim in claims)
@@ -172,18 +177,21 @@ def _drawn(evidence: Evidence) -> list[str]:
 
 
 def _figures(evidence: Evidence, kind: str, folder: Path) -> tuple[list[Picture], list[str]]:
-    """Draw the figure of both models for both pages; say in words which cannot be drawn."""
+    """Return a kind of figure of both models, and which cannot be drawn, in words.
+
+    They are for the HTML page; for the Markdown page they are written as PNG files.
+    """
     display, caption = _KINDS[kind]
     plans = {}
     for model in _drawn(evidence):
         name = f"{evidence.protocol.name}-{kind}-{'paper' if model == PAPER else 'default'}"
         make = partial(display.from_result, evidence.result, model)
         plans[name] = Plan(name, "", f"{NAMES[model]}: {caption}", make, wide=True)
-    pictures, left = draw(list(plans.values()))
+    pictures, not_drawn = draw(list(plans.values()))
     for picture in pictures:
-        drawn = plans[picture.id].make().plot(theme="light")
-        drawn.save(folder / FIGURES / f"{picture.id}.png", dpi=_DPI)
-    return pictures, [f"Not drawn: {text}" for text in left]
+        plot = plans[picture.id].make().plot(theme="light")
+        plot.save(folder / FIGURES / f"{picture.id}.png", dpi=_DPI)
+    return pictures, [f"Not drawn: {text}" for text in not_drawn]
 
 
 HEADINGS = {
@@ -205,8 +213,8 @@ def difference_table(evidence: Evidence) -> Table | None:
         return None
     columns = []
     for model, metric in wanted:
-        gaps = evidence.differences(model, evidence.baselines, metric)
-        texts = (gap_texts(*gap) for gap in gaps.itertuples(index=False))
+        differences = evidence.differences(model, evidence.baselines, metric)
+        texts = (gap_texts(*interval) for interval in differences.itertuples(index=False))
         columns.append([Cell(value, small=ends) for value, ends in texts])
     heads = [HEADINGS[metric] + ", our default" * (model == DEFAULT) for model, metric in wanted]
     rows = list(zip(evidence.baselines, *columns, strict=True))
@@ -225,7 +233,7 @@ def _both_tables(evidence: Evidence) -> Table:
 
 
 def _cells(evidence: Evidence, model: str, printed: PrintedRow | None) -> list[Cell]:
-    """Return a row of our table: every metric and the share of features, each with the printed."""
+    """Return a row of our table: metrics and share of features, in small type as in the paper."""
     columns = [*HEADINGS, "percent"]
     ours, theirs = dict.fromkeys(columns, "not run"), dict.fromkeys(columns, "")
     if model in evidence.table.index:
@@ -251,15 +259,18 @@ def _percent(mean: float, sd: float) -> str:
 
 def _orders(evidence: Evidence) -> Table:
     """Return how far the order of the rows is that of the paper, metric by metric."""
-    printed = PRINTED[evidence.protocol.name]
+    # The printed rows by our names of the models.
+    printed = {
+        PAPER if name == "BALDUR" else name: row
+        for name, row in PRINTED[evidence.protocol.name].items()
+    }
     rows = []
     for metric in HEADINGS:
         values = evidence.table[metric].astype(float).to_dict()
         pairs = [
-            (row.mean(metric), values[ours])
+            (row.mean(metric), values[name])
             for name, row in printed.items()
-            for ours in [PAPER if name == "BALDUR" else name]
-            if row.cells[metric] is not None and ours in values
+            if row.cells[metric] is not None and name in values
         ]
         correlation = (float("nan"), float("nan"))
         if len(pairs) >= _FEWEST_ROWS:
@@ -272,21 +283,25 @@ def _orders(evidence: Evidence) -> Table:
 def _rank_correlation(printed: Sequence[float], ours: Sequence[float]) -> tuple[float, float]:
     """Return Spearman's correlation, and its two-sided p-value by random orders of our rows."""
     ranks = [rankdata(values) for values in (printed, ours)]
-    there, here = ((x - x.mean()) / (np.linalg.norm(x - x.mean()) or np.nan) for x in ranks)
-    rho = float(here @ there)
+    # Of mean 0 and length 1, so that their product is the correlation; NaN where all are tied.
+    x, y = ((r - r.mean()) / (np.linalg.norm(r - r.mean()) or np.nan) for r in ranks)
+    rho = float(y @ x)
     if np.isnan(rho):
         return rho, rho
-    orders = np.random.default_rng(0).permuted(np.tile(here, (_ORDERS, 1)), axis=1)
-    as_far = np.abs(orders @ there) >= abs(rho) - 1e-12  # ties differ by rounding
+    orders = np.random.default_rng(0).permuted(np.tile(y, (_ORDERS, 1)), axis=1)
+    as_far = np.abs(orders @ x) >= abs(rho) - 1e-12  # ties differ by rounding
     return rho, float((1 + as_far.sum()) / (1 + _ORDERS))
 
 
 def _sizes(evidence: Evidence) -> Table:
+    """Return the numbers of people and features, in the paper and here."""
     protocol, widths = evidence.protocol, evidence.result.data.n_features
+    # The positive class comes first, as in the protocol.
     people = np.bincount(evidence.result.truth.astype(int))[::-1].tolist()
     classes = [str(c) for c in evidence.result.classes][::-1]
+    of_classes = zip(classes, protocol.counts, people, strict=False)
     sizes = [
-        *((f"People, {c}", *n) for c, *n in zip(classes, protocol.counts, people, strict=False)),
+        *((f"People, {name}", paper, here) for name, paper, here in of_classes),
         *((f"Features, {v}", width, widths.get(v, 0)) for v, width in protocol.views.items()),
     ]
     rows = [[name, f"{paper:,}", f"{here:,}"] for name, paper, here in sizes]
@@ -294,7 +309,7 @@ def _sizes(evidence: Evidence) -> Table:
 
 
 def _printed_check(evidence: Evidence) -> Table:
-    """Return how precision and recall of the printed rows fit their accuracies."""
+    """Return whether precision and recall of each printed row fit its accuracies (see `CHECKS`)."""
     checked = ("precision", "recall", "accuracy", "balanced_accuracy")
     rows: list[list[Cell | str]] = []
     for name, row in PRINTED[evidence.protocol.name].items():

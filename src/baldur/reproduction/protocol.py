@@ -93,6 +93,7 @@ the others."""
 
 
 def _entry(name: str, quick: bool) -> dict[str, Any]:
+    """Return the entry of a model in the study file: the settings to search, and the fixed ones."""
     entry: dict[str, Any] = {"name": name}
     if name in BASELINES:
         grid = {} if quick else GRIDS.get(name, {})
@@ -188,7 +189,10 @@ def _title(protocol: Protocol) -> str:
 
 
 def _columns(protocol: Protocol, data: Path) -> dict[str, Any]:
-    """Return the sections samples, outcome and views, with absolute paths."""
+    """Return the sections samples, outcome and views of the study file, with absolute paths.
+
+    They are those of the user's map of columns, or else follow from the names of files.
+    """
     file = data / MAP
     if not file.exists():
         return {

@@ -123,8 +123,8 @@ def reproduce(
     check("seed", seed, SEED)
     check_extra()
     folder = make_folder(folder)
-    with folder_lock(folder, wait=False) as alone:
-        if alone:
+    with folder_lock(folder, wait=False) as is_alone:
+        if is_alone:  # no other process is writing them
             _remove_parts(folder)
         request = _claimed(folder, protocol, scale, quick, data, seed)
         try:
@@ -158,7 +158,10 @@ def _remove_parts(folder: Path) -> None:
 def _claimed(
     folder: Path, protocol: Protocol, scale: float | None, quick: bool, data: Any, seed: int
 ) -> dict[str, Any]:
-    """Return the request of a folder, written when it is new; refuse another one."""
+    """Return what was asked for in a folder; write it into a new one, and refuse another request.
+
+    With the command and the date of the first call, which are on the page.
+    """
     request: dict[str, Any] = {
         "study": protocol.name,
         "scale": None if scale is None else float(scale),
@@ -170,13 +173,14 @@ def _claimed(
     if file.is_file():
         try:
             earlier = json.loads(file.read_text(encoding="utf-8"))
-            differ = [key for key in request if earlier[key] != request[key]]
+            differing = [key for key in request if earlier[key] != request[key]]
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{file} is damaged ({error}); choose another folder.") from error
-        if differ:
+        if differing:
+            key = differing[0]
             raise InputError(
-                f"{folder} holds a reproduction with {differ[0]} = {earlier[differ[0]]!r}, and "
-                f"this one has {request[differ[0]]!r}; choose another folder."
+                f"{folder} holds a reproduction with {key} = {earlier[key]!r}, and "
+                f"this one has {request[key]!r}; choose another folder."
             )
         return dict(earlier)
     if any(file.name != LOCK and not file.name.endswith(PART) for file in folder.iterdir()):
@@ -196,7 +200,7 @@ def _claimed(
 
 
 def _evidence(protocol: Protocol, done: Results, simulated: Path | None) -> Evidence:
-    """Return the figures of a run; of a simulated cohort with its truth."""
+    """Return the figures of a run; `simulated` is the folder of a cohort with a known truth."""
     result = done.run
     if not isinstance(result, NestedResult):
         raise TypeError("the paper's studies have one outcome each")
