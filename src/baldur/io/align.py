@@ -241,10 +241,7 @@ def _key_function(match: Any) -> Callable[[Any], str]:
 
 
 def _keys(ids: Any, key: Callable[[Any], str], origin: Any) -> pd.Index:
-    """Return the keys by which ids are compared, or refuse two ids with the same key.
-
-    `origin` names in messages where the ids come from.
-    """
+    """Return the keys by which ids are compared; refuse two ids with one key."""
     keys = pd.Index([key(sample_id) for sample_id in np.asarray(ids).tolist()], dtype=object)
     if keys.has_duplicates:
         at = np.flatnonzero(keys == keys[keys.duplicated()][0])[:2]
@@ -259,10 +256,7 @@ def _keys(ids: Any, key: Callable[[Any], str], origin: Any) -> pd.Index:
 def _labels(
     labels: Any, key: Callable[[Any], str], people_keys: pd.Index
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the label of each person, and whether there is one (the label has no meaning if not).
-
-    Shapes: returns (n_people,), (n_people,).
-    """
+    """Return the label of each person, and whether there is one (without, it has no meaning)."""
     if not isinstance(labels, pd.Series):
         raise InputError(
             f"labels must be a pandas Series indexed by sample id, but got {type(labels).__name__}."
@@ -274,16 +268,10 @@ def _labels(
     return values, (at >= 0) & ~pd.isna(pd.Series(values)).to_numpy()
 
 
-def _join_samples(
-    keyed: list[tuple[MultiView, pd.Index]], kept_keys: pd.Index
-) -> pd.DataFrame | None:
-    """Return the parts' tables about samples side by side, with a row for each person kept.
-
-    Cells of people whom a part does not have are missing. `keyed` has each part with the keys of
-    its ids.
-    """
+def _join_samples(keyed: list[tuple[MultiView, pd.Index]], people: pd.Index) -> pd.DataFrame | None:
+    """Return the tables about samples side by side, a row for each of `people` (keys of ids)."""
     tables = [
-        part.samples.set_axis(keys, axis=0).reindex(kept_keys).reset_index(drop=True)
+        part.samples.set_axis(keys, axis=0).reindex(people).reset_index(drop=True)
         for part, keys in keyed
         if part.samples is not None
     ]

@@ -201,10 +201,7 @@ class _TextTable:
         return np.concatenate(parts), texts
 
     def _as_numbers(self, rows: list[list[str]], texts: set[int]) -> np.ndarray:
-        """Return some rows as numbers, and add columns with other cells than numbers to `texts`.
-
-        Columns in `texts` are NaN. Shapes: returns (n_rows, n_columns).
-        """
+        """Return some rows as numbers, NaN in columns `texts`; add columns with text to these."""
         width = len(rows[0])
         for row in rows if texts else ():
             for column in texts:
@@ -272,10 +269,7 @@ def _number(text: str) -> float | None:
 
 
 class BoundedText(io.RawIOBase):
-    """The bytes of a file, counted as they are read; refused when a table of them is too large.
-
-    Zero bytes, a sign of a binary file, are refused unless the encoding has them (`allow_zeros`).
-    """
+    """The bytes of a file, counted as they are read; refused when a table of them is too large."""
 
     def __init__(self, path: Path, limits: ReadLimits, separator: bytes, allow_zeros: bool) -> None:
         self.path = path

@@ -114,8 +114,9 @@ def _count_tags(
             text = tail + piece
             if b"<!DOCTYPE" in text or b"<!ENTITY" in text or b"<!doctype" in text:
                 raise _suspicious(path, entry, "declares entities, which workbooks do not need")
-            other = piece.count(b"<") - piece.count(b"</")
-            tags += other
+            opening = piece.count(b"<") - piece.count(b"</")
+            tags += opening
+            other = opening
             for forms, seconds_per_tag in _SECONDS.items():
                 count = sum(map(piece.count, forms))
                 seconds += count * seconds_per_tag

@@ -94,10 +94,7 @@ def first_look(
 
 
 def text_columns(schema: Any) -> list[str]:
-    """Return the columns of text of an Arrow schema.
-
-    Read as dictionaries, they take little memory: each different text is held once.
-    """
+    """Return the text columns of an Arrow schema; as dictionaries they hold each text once."""
     from pyarrow import types
 
     texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
@@ -122,10 +119,7 @@ def _limit_process(n_bytes: int, seconds: int) -> None:
 
 
 def _read_parquet(file: str, max_bytes: int, seconds: int, columns: dict[str, list[str]]) -> None:
-    """Read columns of a Parquet file, whose pages may unpack to more than its footer says.
-
-    MemoryError says that the columns which the caller holds (``now``) do not fit into the budget.
-    """
+    """Read columns of a Parquet file, whose pages may unpack to more than its footer says."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -198,10 +192,7 @@ def _quietly() -> Iterator[None]:
 
 
 def _read_cells(node: Any, max_text_bytes: int) -> int:
-    """Read a data set of HDF5 piece by piece, and return the bytes of its texts.
-
-    MemoryError says that these are more than `max_text_bytes`.
-    """
+    """Read a data set of HDF5 in pieces; return the bytes of its texts, or raise MemoryError."""
     if node.external or node.is_virtual:
         return 0
     if node.ndim == 0:

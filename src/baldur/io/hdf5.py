@@ -184,10 +184,7 @@ class SparseMatrix(DenseMatrix):
     def _pieces(
         self, first: int, last: int, cells: slice | np.ndarray
     ) -> Iterator[tuple[int, Any]]:
-        """Yield the lines from `first` to before `last` as (start, piece in CSR format).
-
-        As many lines at a time as store 64 MB, at least one.
-        """
+        """Yield lines from `first` to before `last` as (start, piece in CSR format), by 64 MB."""
         max_entries = max(1, BLOCK_BYTES // (8 + self.dtype.itemsize))
         width = self.shape[1] if self.by_row else self.shape[0]
         with parsing(self.path, "an HDF5 file"), open_file(self.path) as file:

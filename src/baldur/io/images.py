@@ -241,10 +241,7 @@ def _resampled(image: Any, name: str, grid: Grid, interpolation: str) -> Any:
 
 
 def labels_on_grid(image: Any, grid: Grid, max_bytes: int = MAX_BYTES) -> np.ndarray:
-    """Return the labels of a mask or an atlas on a grid.
-
-    Each voxel takes the label of the nearest one, because a mean of two labels has no meaning.
-    """
+    """Return a mask or an atlas on a grid; each voxel takes the nearest label, not a mean."""
     opened = open_image(image, max_bytes)
     cells = np.nan_to_num(image_cells(opened, np.float64))
     if image_grid(opened).same(grid):

@@ -430,10 +430,7 @@ def _info(data: Any, name: str | None) -> pd.DataFrame:
 def _fill_regions(
     volumes: np.ndarray, rows: np.ndarray, info: pd.DataFrame, grid: Grid, atlas: Any
 ) -> None:
-    """Write the weights of regions into their voxels, in place; others stay as they are.
-
-    Shapes: volumes (n_rows, *grid), rows (n_rows, n_regions).
-    """
+    """Write weights (k, n_regions) of regions into the voxels of volumes (k, *grid), in place."""
     atlas = info.attrs.get("atlas") if atlas is None else atlas
     if atlas is None:
         raise InputError("The weights belong to regions; give their atlas with atlas=.")

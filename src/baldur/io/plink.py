@@ -226,10 +226,7 @@ def _wanted(
 def _filter(
     X: MultiView, name: str, min_maf: float, max_missing: float, drop: bool, filter_ids: Any
 ) -> tuple[MultiView, dict[str, int]]:
-    """Return the genotypes after the filters, and how many variants each of them dropped.
-
-    Frequencies are those among the people `filter_ids`. `drop`: also variants with one value.
-    """
+    """Return the genotypes after the filters, and how many variants each of them dropped."""
     if min_maf == 0 and max_missing == 1 and not drop:
         return X, {}
     fit_rows = X

@@ -269,10 +269,7 @@ def _chunks(path: Path, lead: int) -> Iterator[pd.DataFrame]:
 
 
 def _named(path: Path, chunk: pd.DataFrame, header: list[str]) -> pd.DataFrame:
-    """Return variants under the column names of this package, by the header of the file.
-
-    A .bim file has no header; its columns have a fixed order.
-    """
+    """Return variants under our column names; those of a .bim file have a fixed order instead."""
     if chunk.shape[1] != len(header):
         raise InputError(
             f"{path}: expected {len(header)} columns ({', '.join(header)}), but found "

@@ -216,10 +216,7 @@ def _read_frame(
 
 
 def _with_lazy(frame: pd.DataFrame, lazy: Any, per_cell: int, limits: ReadLimits) -> pd.DataFrame:
-    """Return the table with the columns that were left on disk (`lazy`), if there are any.
-
-    `per_cell` is the memory in bytes that each of their cells will take.
-    """
+    """Return the table with the columns left on disk, whose cells take `per_cell` bytes each."""
     if lazy is None:
         return frame
     limits.check_size(float(per_cell) * lazy.shape[0] * lazy.shape[1], _ADVICE)
@@ -268,10 +265,7 @@ def _split_ids(
 
 
 def _choose(path: Path, frame: pd.DataFrame, wanted: dict[str, list[str] | None]) -> pd.DataFrame:
-    """Return the columns asked for, or refuse a name that no column has.
-
-    `wanted` has the names given for the options columns, exclude and categorical.
-    """
+    """Return the columns chosen by the options columns and exclude; refuse unknown names."""
     names = set(frame.columns)
     for option, listed in wanted.items():
         unknown = [name for name in listed or [] if name not in names]

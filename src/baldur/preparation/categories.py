@@ -278,10 +278,7 @@ class CategoryEncoder(Step):
         return unknown
 
     def _filled(self, view: View, at: np.ndarray) -> np.ndarray:
-        """Return the cells of the features in memory, with zeros for levels the view does not have.
-
-        Shapes: at (n_features,), positions in the view or -1; returns (n_samples, n_features).
-        """
+        """Return the cells (n_samples, n_features) of the columns `at`; -1: a level not there."""
         # In the order in which a selection of columns is read, so that products round alike.
         cells = np.zeros((view.shape[0], len(at)), order="F")
         cells[:, at >= 0] = view.read(at[at >= 0])

@@ -31,10 +31,7 @@ _MOST_LEVELS = 50
 
 
 def sample_column(mv: MultiView, name: str, who: str) -> pd.Series:
-    """Return a column of the sample table, or raise an error if it is missing.
-
-    `who` says in messages what needs the column.
-    """
+    """Return a column of the sample table, or raise an error if it is missing."""
     table = mv.samples
     if table is None or name not in table.columns:
         have = "X has no table about its samples"
@@ -179,10 +176,7 @@ class Covariates:
         return np.hstack(parts) if parts else np.zeros((len(mv), 0))
 
     def flags(self, mv: MultiView, who: str) -> dict[str, list[tuple[int, Any]]]:
-        """Return for each flag the covariates of samples that differ from training.
-
-        Each is (row, what is said about it). The flags are those of `FLAGS` but missing views.
-        """
+        """Return for each flag of `FLAGS` covariates that differ from training: (row, what)."""
         far: list[tuple[int, str]] = []
         unknown: list[tuple[int, UnknownLevel]] = []
         imputed: list[tuple[int, str]] = []

@@ -161,10 +161,7 @@ def _some_values(first: Sequence[str], n: int) -> str:
 
 
 def _suspected_code(names: np.ndarray, block: _Block, at: np.ndarray) -> str:
-    """Return a sentence about values that may be codes for missing values, "" without any.
-
-    Looked for in the columns `at` of the block, whose names are `names`.
-    """
+    """Return a sentence about values in columns `at` that may be codes for missing, or ""."""
     outside = block.outside(FAR_COLUMN)
     # Of each code, the columns that have it, and how often it occurs in all of them.
     columns: dict[float, list[str]] = {}
@@ -211,10 +208,7 @@ def _warn_of_unknown(levels: Sequence[UnknownLevel], sample_ids: np.ndarray) -> 
 
 
 def flag_table(scaling: Scaling, mv: MultiView, unknown: Sequence[UnknownLevel]) -> pd.DataFrame:
-    """Return one row of flags per sample, see `Preparation.flag_samples`.
-
-    `unknown` are the categories whose level did not occur in training.
-    """
+    """Return one row of flags per sample, see `Preparation.flag_samples`."""
     needed = scaling.needed_columns
     # By flag and sample, what is said about it.
     flags: dict[str, list[list[str]]] = {flag: [[] for _ in range(len(mv))] for flag in FLAGS}

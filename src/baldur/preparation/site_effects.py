@@ -173,10 +173,7 @@ def _held(cells: np.ndarray, member: np.ndarray) -> np.ndarray:
 
 
 def _clipped(cells: np.ndarray, clip: float) -> np.ndarray:
-    """Return the cells of one site, clipped at so many robust standard deviations from the median.
-
-    Shapes: cells (n_samples, n_columns).
-    """
+    """Return the cells of one site, clipped at `clip` robust deviations from the median."""
     median = _medians(cells)
     # 1.4826 median absolute deviations are a standard deviation in normal data.
     distance = clip * 1.4826 * _medians(np.abs(cells - median))
@@ -316,10 +313,7 @@ def summarise(
 
 
 def _spread_ratio(moments: SiteMoments, used: np.ndarray) -> float:
-    """Return the ratio of the largest to the smallest spread of a site, the median over features.
-
-    NaN where no feature has a spread in two sites. Shapes: used (n_features,).
-    """
+    """Return the ratio of the largest to the smallest spread of a site, as median over features."""
     variance = np.where((moments.count >= 2) & (moments.variance > 0), moments.variance, np.nan)
     comparable = used & (np.isfinite(variance).sum(axis=0) > 1)
     if not comparable.any():

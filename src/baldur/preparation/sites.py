@@ -228,14 +228,9 @@ class SiteHarmoniser(Step):
         return X.replace_views(harmonised)
 
     def _harmonised(
-        self,
-        X: MultiView,
-        name: str,
-        kept: np.ndarray,
-        site: np.ndarray,
-        new_sites: list[np.ndarray],
+        self, X: MultiView, name: str, kept: np.ndarray, site: np.ndarray, new: list[np.ndarray]
     ) -> HarmonisedSource:
-        """Return one view; `new_sites` has the samples of each site that is estimated from them.
+        """Return one view; `new` lists the samples of each site that is estimated from them.
 
         Shapes: kept (n_samples, q), site (n_samples,) with the number of each sample's site.
         """
@@ -248,8 +243,8 @@ class SiteHarmoniser(Step):
         # One row for each site of training, for each new site, and for all others.
         shift, factor = [self.shift_[name]], [self.factor_[name]]
         site = site.copy()
-        site[site == len(self.sites_)] = len(self.sites_) + len(new_sites)
-        for i, at in enumerate(new_sites):
+        site[site == len(self.sites_)] = len(self.sites_) + len(new)
+        for i, at in enumerate(new):
             site[at] = len(self.sites_) + i
             moments = join(
                 new_site_block(cells, some_columns(pooled, cols), kept[at], self._clip)
@@ -361,10 +356,7 @@ class SiteHarmoniser(Step):
 
 
 def _warn_if_inseparable(member: np.ndarray, kept: np.ndarray) -> None:
-    """Warn if sites and covariates to preserve are linearly dependent.
-
-    Shapes: member (n_samples, n_sites) of 0 and 1, kept (n_samples, q).
-    """
+    """Warn if the columns of sites and of covariates to preserve are linearly dependent."""
     varying = kept[:, kept.std(axis=0) > 0]
     design = np.hstack([member, varying])
     if np.linalg.matrix_rank(design) < min(design.shape):

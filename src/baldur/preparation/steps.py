@@ -426,9 +426,8 @@ def match_alleles(
 ) -> MultiView:
     """Return rows whose genotypes count the alleles that were counted in fit.
 
-    `fit_alleles` are these and the others by view; only variants that are `needed` are compared.
-
-    Shapes: fit_alleles (2, n_features), needed (n_features,).
+    Only variants that are `needed` are compared. Shapes by view: fit_alleles (2, n_features), the
+    counted allele first; needed (n_features,).
     """
     flipped = []
     for name, old in fit_alleles.items():

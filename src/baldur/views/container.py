@@ -407,10 +407,7 @@ def _unchecked_view(name: str, matrix: Any) -> View:
 
 
 def _checked_keys(given: Mapping[str, Any] | None, names: list[str], what: str) -> dict[str, Any]:
-    """Return an argument with one entry per view as a dictionary; refuse keys that are no views.
-
-    `what` is the name of the argument; views may be left out, and None is empty.
-    """
+    """Return an argument by view as a dictionary, empty for None; refuse keys that are no views."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

@@ -35,17 +35,11 @@ def mark_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
     """Replace markers by missing cells, in text and in numbers alike."""
     numbers = [float(marker) for marker in missing if _is_number(marker)]
     numeric = np.array([types.is_numeric_dtype(dtype) for dtype in frame.dtypes], dtype=bool)
-    has_markers = np.array(
-        [
-            not (types.is_bool_dtype(dtype) or types.is_datetime64_any_dtype(dtype))
-            for dtype in frame.dtypes
-        ],
-        dtype=bool,
-    )
+    skipped = [types.is_bool_dtype(d) or types.is_datetime64_any_dtype(d) for d in frame.dtypes]
     columns = frame.columns
     for chosen, markers in ((numeric, numbers), (~numeric, [*missing, *numbers])):
         # All columns at once: one by one, a wide table takes ten times longer.
-        part = frame[columns[chosen & has_markers]]
+        part = frame[columns[chosen & ~np.array(skipped, dtype=bool)]]
         is_marker = part.isin(markers)
         if is_marker.to_numpy().any():
             others = frame.drop(columns=part.columns)
@@ -272,10 +266,7 @@ def level_text(value: Any) -> str:
 
 
 def _holds_dates(dtype: Any, values: np.ndarray, counts: np.ndarray) -> bool:
-    """Return whether most cells of a column are dates, as objects or as text.
-
-    `counts` are the numbers of cells with each of the `values`.
-    """
+    """Return whether most cells are dates, as objects or text; counts are cells of each value."""
     if is_date(dtype):
         return True
     dates = np.array([isinstance(v, (dt.date, dt.time, dt.timedelta)) for v in values], dtype=bool)

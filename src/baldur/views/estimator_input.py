@@ -102,9 +102,7 @@ def open_views(estimator: Any, X: Any, *, reset: bool) -> MultiView:
         # An array after a fit on a frame has its columns, of which scikit-learn has warned.
         names = getattr(estimator, "feature_names_in_", None)
         if names is not None:
-            return as_multiview(
-                pd.DataFrame(checked, columns=names), estimator.views, estimator_name=name
-            )
+            checked = pd.DataFrame(checked, columns=names)
     return as_multiview(X if is_frame else checked, estimator.views, estimator_name=name)
 
 

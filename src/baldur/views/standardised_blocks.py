@@ -280,10 +280,7 @@ class Standardised:
             yield cols, tile
 
     def _missing(self, raw: np.ndarray, tile: np.ndarray) -> np.ndarray | None:
-        """Return which cells of a tile are missing (None: none); refuse infinite ones.
-
-        `raw` are the cells as stored, `tile` the same cells scaled.
-        """
+        """Return which cells of a tile are missing (None: none); refuse infinite ones in `raw`."""
         if raw.dtype == np.int8:
             return raw == MISSING_INT8 if raw.size and raw.min() <= MISSING_INT8 else None
         if raw.dtype.kind != "f" or np.isfinite(tile).all():
@@ -350,10 +347,7 @@ class StandardisedArray:
         weights: np.ndarray | None = None,
         columns: np.ndarray | None = None,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (columns, standardised cells, times weights); tiles must not be written to.
-
-        `columns` are those to read (None: all).
-        """
+        """Yield (columns, standardised cells, times weights); tiles must not be written to."""
         for cols, cells in raw_tiles(self.source, width, columns=columns):
             if weights is None:
                 yield cols, cells

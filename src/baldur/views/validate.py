@@ -33,10 +33,7 @@ def counted(n: Any, singular: str, plural: str | None = None) -> str:
 
 
 def rename_hint(given: Iterable[Any] | None, expected: Iterable[Any] | None) -> str:
-    """Return " Did you mean 'Grade' by 'grade'?" for new names that are nearly those expected.
-
-    Empty where there are none; for the end of a message about names that do not match.
-    """
+    """Return " Did you mean 'Grade' by 'grade'?" for new names that are nearly those expected."""
     if given is None or expected is None:
         return ""
     new, known = pd.Index(list(given)), pd.Index(list(expected))

@@ -252,10 +252,7 @@ def default_names(view: str, index: np.ndarray, width: int) -> np.ndarray:
 def split_columns(
     X: Any, views: Mapping[str, Any] | None
 ) -> tuple[dict[str, Any], pd.DataFrame | None]:
-    """Cut a 2-D matrix into named matrices, without copying arrays.
-
-    Also return the columns of a DataFrame that no view has; None without any.
-    """
+    """Return named matrices cut from one, not copied, and the rest of a DataFrame, if any."""
     frame = X if isinstance(X, pd.DataFrame) else None
     if views is None:
         if frame is None or frame.columns.nlevels == 1:
