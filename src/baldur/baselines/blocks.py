@@ -148,9 +148,10 @@ def dense_concatenation(blocks: list[Block], dtype: Any, method: str) -> NDArray
         "Use fewer features: an l1 baseline, or a filter that is learned from the training rows.",
     )
     out = np.empty((n, D), dtype=dtype, order="F")
-    for b, view in zip(blocks, split_columns(out, blocks), strict=True):
+    # Slices of `out`, which are written in place.
+    for b, out_of_view in zip(blocks, split_columns(out, blocks), strict=True):
         for cols, part in b.column_blocks():
-            view[:, cols] = part
+            out_of_view[:, cols] = part
     return out
 
 

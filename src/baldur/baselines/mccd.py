@@ -111,13 +111,14 @@ def fit_mccd(
     residuals = [out + b - Z for out, b in zip(outputs, offsets, strict=True)]
     history = [mccd_objective(weights, P, residuals, g1, g2)]
     for round_ in range(1, max_iter + 1):
-        u = [_row_weights(R) for R in residuals]
+        u = [_row_weights(R) for R in residuals]  # with these, squares majorise the robust misfit
         for v, f in enumerate(F):
             others = [P[w] for w in range(V) if w != v] if g2 else []
             weights[v], offsets[v] = update_view(f, others, u[v], Z, g1[v], g2)
             outputs[v] = f @ weights[v]
             P[v] = _centre(outputs[v])
         fits = [out + b for out, b in zip(outputs, offsets, strict=True)]
+        # The slack that minimises the weighted misfit of all views.
         pull = sum(uv[:, None] * (B * (fit - Y)) for uv, fit in zip(u, fits, strict=True))
         slack = np.maximum(0.0, pull / np.add.reduce(u)[:, None])
         Z = Y + B * slack

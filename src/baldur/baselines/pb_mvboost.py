@@ -138,7 +138,7 @@ def fit_pb_mvboost(
     """
     n, V = len(y), len(views)
     w, rho = np.full(n, 1.0 / n), np.full(V, 1.0 / V)
-    fixed = int(rng.randint(np.iinfo(np.int32).max))
+    fixed_seed = int(rng.randint(np.iinfo(np.int32).max))
     trees: list[list[DecisionTreeClassifier | None]] = []
     Q = np.zeros((n_rounds, V))
     P = np.zeros((V, n_rounds, n))
@@ -146,7 +146,7 @@ def fit_pb_mvboost(
     for t in range(n_rounds):
         voters: list[DecisionTreeClassifier | None] = []
         for v, X in enumerate(views):
-            seed = fixed if fixed_tree_seed else int(rng.randint(np.iinfo(np.int32).max))
+            seed = fixed_seed if fixed_tree_seed else int(rng.randint(np.iinfo(np.int32).max))
             if rho[v] <= SILENT:
                 voters.append(None)
                 continue

@@ -83,8 +83,8 @@ class SideBySideBaseline(BaselineEstimator):
 
     def set_params(self, **params: Any) -> SideBySideBaseline:
         """Set parameters of this estimator, and all others of the one that it fits."""
-        wrapper = super().get_params(deep=False)
-        super().set_params(**{name: params.pop(name) for name in wrapper if name in params})
+        own = super().get_params(deep=False)
+        super().set_params(**{name: params.pop(name) for name in own if name in params})
         if params:
             self.estimator.set_params(**params)
         return self
@@ -110,11 +110,12 @@ class SideBySideBaseline(BaselineEstimator):
             model.set_params(class_weight=weight)
         if "max_bins" in settings:
             _limit_histograms(model, n, D)
-        if self.layout == "scores":
+        if self.layout == "scores":  # a ridge model needs only the Gram matrix of all columns
             rtol = max((b.rtol or 0.0) for b in blocks) or None
             features, lift = reduce_gram(np.add.reduce([b.gram() for b in blocks]), rtol=rtol)
             # Where every column is constant, a column of zeros leaves only the offset.
             self._fit_model(features if features.size else np.zeros((n, 1)), target)
+            # The weights on the scores, as weights on the columns.
             dual = lift @ np.atleast_2d(model.coef_).T[: lift.shape[1]]
             self.coef_ = {b.name: b.weights(dual) for b in blocks}
         else:

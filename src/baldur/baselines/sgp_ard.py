@@ -327,6 +327,7 @@ class SGPARDClassifier(BaselineClassifier):
                 weight = fit.lengthscale**-2.0
                 zz = sum(w * part[0] for w, part in zip(weight, parts, strict=True))
                 xz = sum(w * part[1] for w, part in zip(weight, parts, strict=True))
+            # zz (M, M) and xz (n, M) are squared distances in units of the length-scales.
             mean, variance = fit.predict(np.exp(-0.5 * zz), np.exp(-0.5 * xz))
             out.append(mean / np.sqrt(1.0 + variance))
         return np.column_stack(out)

@@ -91,13 +91,13 @@ SCALE = Constraint(lambda v: is_number(v, 0.0, 1.0) and v > 0.0, "a number above
 """What the scale of a cohort must be: the share of the columns that are drawn."""
 
 
-def scaled_width(value: Any, full: int, least: int) -> int:
+def scaled_width(scale: Any, full: int, least: int) -> int:
     """Return the width ``round(full * scale)``, which must be at least `least`."""
-    check("scale", value, SCALE)
-    width = round(full * float(value))
+    check("scale", scale, SCALE)
+    width = round(full * float(scale))
     if width < least:
         raise InputError(
-            f"scale={value!r} gives {width} of {full} columns, but at least {least} are needed. "
+            f"scale={scale!r} gives {width} of {full} columns, but at least {least} are needed. "
             f"Use scale={least / full:.2g} or more."
         )
     return width

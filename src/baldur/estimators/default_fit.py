@@ -339,7 +339,10 @@ def cost_columns(path: pd.DataFrame) -> list[str]:
 
 
 def credible_frame(sets: Sequence[dict[str, Any]], names: Mapping[str, Any]) -> pd.DataFrame:
-    """Return one row for each feature of each credible set."""
+    """Return the credible sets as a table, one row for each feature (member) of each set.
+
+    Features are pairs of a view and a prepared column, whose names are `names[view][column]`.
+    """
     views = list(names)
 
     def named(view: int, column: int) -> tuple[str, str]:

@@ -104,6 +104,7 @@ def split_names(text: str, views: Sequence[str]) -> list[str]:
     >>> split_names("mri, blood:HDL, fasting, blood:age", ["mri", "blood"])
     ['mri', 'blood:HDL, fasting', 'blood:age']
     """
+    # A name begins with a view, which a colon, a comma or the end follows.
     begins = "|".join(map(re.escape, views))
     return [name for name in re.split(rf", (?=(?:{begins})(?::|, |$))", str(text)) if name]
 
@@ -169,6 +170,7 @@ class Summary(pd.DataFrame):
         return Summary
 
     def __str__(self) -> str:
+        """Return the heading, the first rows, and a note if their figures look contradictory."""
         shown = self.head(STRONGEST)
         lines = [self.__dict__.get("heading", "")]
         if len(shown):

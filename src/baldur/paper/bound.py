@@ -158,6 +158,7 @@ def weights_term(view: ViewState) -> float:
         + 0.5 * K * gamma.mean_log.sum()
         - 0.5 * delta.mean @ view.q.gamma_w2
     )
+    # The same for the dropped features, by groups.
     logs = np.sum(delta.mean_log) - K * LOG_2PI
     value += 0.5 * float(dropped.size * logs + K * (dropped.count @ dropped.gamma.mean_log))
     value -= 0.5 * float(delta.mean @ dropped.w2)
@@ -240,7 +241,8 @@ def feature_gains(state: State, data: Data, m: int) -> tuple[Array, Array]:
     """
     view, prior = state.views[m], data.gamma_prior
     tau, delta = state.mean_tau, view.delta.mean[:, None]
-    gamma, load = view.gamma.mean, tau * data.norms[m][view.selected]
+    gamma = view.gamma.mean
+    load = tau * data.norms[m][view.selected]  # precision of w_d from the data
     mean, var = weight_moments(data.views[m], view.q)
     var = np.maximum(var, np.finfo(float).tiny)
     precision = load + delta * gamma
@@ -401,7 +403,7 @@ def prune_views(state: State, data: Data) -> tuple[State, list[int]]:
 
 def prune_factors(state: State, data: Data) -> tuple[State, int]:
     """Drop factors without which the bound is higher, the weakest first; return how many."""
-    strength = np.diag(state.z_moment(data.weight)) * np.diag(state.v_moment)
+    strength = np.diag(state.z_moment(data.weight)) * np.diag(state.v_moment)  # <z_k^2><v_k^2>
     alive = list(range(state.n_factors))
     for k in np.argsort(strength, kind="stable"):
         if len(alive) == 1:

@@ -256,6 +256,7 @@ class MeanFieldPredictor:
     def loadings(self) -> dict[str, Array]:
         """Moments of q(V), (C, K) and (C, K, K), and of q(b), (C,), of the factors of `joint`."""
         result, (C, K) = self.result, self.V.shape
+        # Without a factor, one of zero.
         V, V_cov = np.zeros((C, max(K, 1))), np.zeros((C, max(K, 1), max(K, 1)))
         V[:, :K], V_cov[:, :K, :K] = self.V, result.V_cov
         b, b_var = np.asarray(result.b), np.full(C, float(result.b_var))
@@ -271,7 +272,10 @@ class MeanFieldPredictor:
         return [spread.index for spread in self.result.spread]
 
     def joint(self) -> WeightGaussian:
-        """Return the Gaussian over the weights of K factors; different views are independent."""
+        """Return the Gaussian over the weights of K factors, independent between views.
+
+        Without a factor it is that of one factor with weights of zero.
+        """
         index = self.joint_index()
         K, L = self.V.shape[1], sum(map(len, index))
         mean = np.zeros((1, max(K, 1), 1 + L))

@@ -53,13 +53,13 @@ class SelectedColumns:
         return place if (place >= 0).all() else None
 
     def weighted_gram(self, s: Array) -> Array:
-        """Return X diag(s) X^T, (N, N)."""
+        """Return X diag(s) X^T, (N, N), for s >= 0, from the held columns where these suffice."""
         used = np.flatnonzero(s)
         place = self._find(used)
         if place is None:
             return self.view.weighted_gram(s)
-        half = self._held[:, place] * np.sqrt(s[used])
-        return half @ half.T
+        scaled = self._held[:, place] * np.sqrt(s[used])
+        return scaled @ scaled.T
 
     def columns(self, idx: IntArray) -> Array:
         """Return the columns `idx` as a dense (N, len(idx)) array."""
