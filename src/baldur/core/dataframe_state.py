@@ -194,7 +194,7 @@ def Table(
     optional: Mapping[str, str] | None = None,
     fault: Callable[[Any, Sizes], str | None] | None = None,
 ) -> Any:
-    """A DataFrame with columns of some types (None for any), or any DataFrame.
+    """Read a DataFrame with columns of some types (None for any), or any DataFrame.
 
     The columns `optional` follow, or all of them are missing. ``fault(frame, sizes)`` returns what
     else is wrong with the table, or None.

@@ -134,7 +134,8 @@ class Sizes:
 # -- forms of values -----------------------------------------------------------------------------
 
 Form = Callable[[Any, Sizes], Any]
-"""Checks a stored value and returns it as it is used, or raises a StateError."""
+"""Checks a stored value and returns it as it is used, or raises a StateError. The functions below
+are written as such readers; `form` turns each into a function from its options to a form."""
 
 P = ParamSpec("P")
 
@@ -151,13 +152,13 @@ def form(read: Callable[Concatenate[Any, Sizes, P], Any]) -> Callable[P, Form]:
 
 @form
 def Plain(value: Any, sizes: Sizes) -> Any:
-    """Any tree of plain values."""
+    """Return any tree of plain values as it is."""
     return value
 
 
 @form
 def OrNone(value: Any, sizes: Sizes, other: Form) -> Any:
-    """A value of some other form, or None."""
+    """Read a value of some other form, or None."""
     return None if value is None else other(value, sizes)
 
 
@@ -173,7 +174,7 @@ def Numbers(
     simplex: bool = False,
     **limits: Any,
 ) -> Any:
-    """An array of numbers; `shape` has a number, a name or ``?`` (any number) for each axis.
+    """Check an array of numbers; `shape` has a number, a name or ``?`` (any) for each axis.
 
     They are indices smaller than the length named `below`; with `simplex`, weights whose sums along
     the first axis are 1; with `unique`, all different. `limits` are those of `_check_limits`.
@@ -230,7 +231,7 @@ def Flags(shape: str) -> Form:
 
 @form
 def Covariance(value: Any, sizes: Sizes, shape: str) -> Any:
-    """Symmetric, positive semidefinite matrices: the last two axes of the array."""
+    """Check symmetric, positive semidefinite matrices: the last two axes of the array."""
     value = Numbers(shape)(value, sizes)
     diagonal = np.diagonal(value, axis1=-2, axis2=-1)
     need((diagonal >= 0).all(), "expected variances that are not negative")
@@ -255,7 +256,7 @@ def Covariance(value: Any, sizes: Sizes, shape: str) -> Any:
 
 @form
 def Texts(value: Any, sizes: Sizes, shape: str, *, unique: bool = False) -> Any:
-    """An array of text without control characters."""
+    """Check an array of text without control characters."""
     _check_shape(value, shape, "text", sizes)
     cells = value.ravel().tolist()
     need(all(type(cell) is str for cell in cells), "expected text")
@@ -267,7 +268,7 @@ def Texts(value: Any, sizes: Sizes, shape: str, *, unique: bool = False) -> Any:
 
 @form
 def Labels(value: Any, sizes: Sizes) -> Any:
-    """Class labels: numbers, truth values or printable text, none of them twice."""
+    """Check class labels: numbers, truth values or printable text, none of them twice."""
     is_text = isinstance(value, np.ndarray) and value.dtype.kind in "UO"
     numbers = Numbers("?", "number", largest=np.inf, unique=True)
     return (Texts("?", unique=True) if is_text else numbers)(value, sizes)
@@ -275,7 +276,7 @@ def Labels(value: Any, sizes: Sizes) -> Any:
 
 @form
 def Number(value: Any, sizes: Sizes, **limits: Any) -> Any:
-    """A number; limits as for `Numbers`."""
+    """Read a number; limits as for `Numbers`."""
     need(type(value) in (int, float), f"expected a number, but got {_described(value)}")
     try:
         value = float(value)
@@ -289,7 +290,7 @@ def Number(value: Any, sizes: Sizes, **limits: Any) -> Any:
 def Integer(
     value: Any, sizes: Sizes, low: int = 0, high: int = 2**63 - 1, name: str | None = None
 ) -> Any:
-    """A whole number within limits; no count or index of a model leaves 64 bits.
+    """Check a whole number within limits; no count or index of a model leaves 64 bits.
 
     In shapes, `name` then stands for the number.
     """
@@ -302,7 +303,7 @@ def Integer(
 
 @form
 def Text(value: Any, sizes: Sizes) -> Any:
-    """Text without control characters."""
+    """Check text without control characters."""
     good = type(value) is str and not has_control(value)
     need(good, f"expected printable text, but got {_described(value)}")
     return value
@@ -310,7 +311,7 @@ def Text(value: Any, sizes: Sizes) -> Any:
 
 @form
 def Choice(value: Any, sizes: Sizes, options: tuple[Any, ...]) -> Any:
-    """One of some values."""
+    """Check that a value is one of some options, type included."""
     good = any(type(value) is type(option) and value == option for option in options)
     need(good, f"expected one of {options}, but got {_described(value)}")
     return value
@@ -323,7 +324,7 @@ def Boolean() -> Form:
 
 @form
 def Names(value: Any, sizes: Sizes, *, or_text: bool = False) -> Any:
-    """A list of printable names, none of them twice; with `or_text`, also a single name."""
+    """Check a list of printable names, none of them twice; with `or_text`, also a single name."""
     if or_text and type(value) is str:
         return Text()(value, sizes)
     names = _list(value)
@@ -335,7 +336,7 @@ def Names(value: Any, sizes: Sizes, *, or_text: bool = False) -> Any:
 
 @form
 def Each(value: Any, sizes: Sizes, entry: Form, length: str | None = None) -> Any:
-    """A list of values of one form; ``length="M"`` is a list with one entry per view."""
+    """Read a list of values of one form; ``length="M"`` is a list with one entry per view."""
     if length is not None:
         expected = sizes.known.setdefault(length, len(_list(value)))
         need(expected == len(value), f"expected {expected} entries, but got {len(value)}")
@@ -350,7 +351,7 @@ def Each(value: Any, sizes: Sizes, entry: Form, length: str | None = None) -> An
 
 @form
 def ByName(value: Any, sizes: Sizes, entry: Form) -> Any:
-    """A dictionary from names to values of one form."""
+    """Read a dictionary from names to values of one form."""
     entries = {}
     for name, part in _object(value).items():
         with at(name[:60]):
@@ -360,7 +361,7 @@ def ByName(value: Any, sizes: Sizes, entry: Form) -> Any:
 
 @form
 def ByView(value: Any, sizes: Sizes, entry: Form, *, some: bool = False) -> Any:
-    """A dictionary with an entry for each view, in their order; with `some`, for some of them."""
+    """Read a dictionary with an entry for each view in order; with `some`, for some of them."""
     views = [name for name in sizes.widths if not some or name in _object(value)]
     need(list(_object(value)) == views, f"expected one entry for each of {list(sizes.widths)[:8]}")
     entries = {}
@@ -372,7 +373,7 @@ def ByView(value: Any, sizes: Sizes, entry: Form, *, some: bool = False) -> Any:
 
 @form
 def Widths(value: Any, sizes: Sizes) -> Any:
-    """The number of columns of each view; `ByView` and ``M`` then refer to these views."""
+    """Read the number of columns of each view; `ByView` and ``M`` then refer to these views."""
     widths = ByName(Integer(1))(value, sizes)
     need(widths, "expected at least one view")
     need(not has_control("".join(widths)), "expected printable names of views")
@@ -382,7 +383,7 @@ def Widths(value: Any, sizes: Sizes) -> Any:
 
 @form
 def Object(value: Any, sizes: Sizes, *classes: type) -> Any:
-    """An object of one of some classes."""
+    """Read an object of one of some classes."""
     return read_state(value, *classes, sizes=sizes.inner())
 
 

@@ -110,6 +110,7 @@ class ComparisonDisplay(Display):
         return list(dict.fromkeys([*self.table["model"].astype(str), *self.failures]))
 
     def _sentence(self) -> str:
+        """Return the alternative text: the first metric of the best five models."""
         metric = self.metrics[0]
         part = self.table[self.table["metric"] == metric].dropna(subset=["estimate"])
         up = metric not in METRICS or METRICS[metric].greater_is_better
@@ -254,6 +255,7 @@ class AddedValueDisplay(Display):
         return sets
 
     def _sentence(self) -> str:
+        """Return the alternative text: each set of views and its difference."""
         first = self.table.iloc[0]
         parts = [f"{plain(first['views'])} {number(first['value'])}"]
         for row in self.table[self.table["compared_with"] != ""].to_dict("records"):
@@ -371,6 +373,7 @@ class OutcomesDisplay(Display):
         return list(dict.fromkeys(self.table["model"].astype(str)))
 
     def _sentence(self) -> str:
+        """Return the alternative text: the metric of the first model for each outcome."""
         first = self.models[0]
         rows = self.table[self.table["model"] == first].head(9).to_dict("records")
         listed = "; ".join(f"{_outcome_name(r['outcome'])} {with_interval(r)}" for r in rows)

@@ -125,6 +125,7 @@ class CorrelationDisplay(Display):
         return groups
 
     def _sentence(self) -> str:
+        """Return the alternative text: the numbers of features, and the largest correlation."""
         features, cells = self.features, self.matrix()
         views = dict.fromkeys(view for view, _ in features)
         n, from_views = counted(len(features), "feature"), counted(len(views), "view")

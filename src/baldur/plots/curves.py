@@ -76,6 +76,7 @@ class CalibrationDisplay(Display):
         return [line.note(self.measures, "slope", "slope") for line in lines]
 
     def _sentence(self) -> str:
+        """Return the alternative text: how far each curve is from the diagonal."""
         lines = table_lines(self.table)
         texts = []
         for line, slope in zip(lines, self._slopes(lines), strict=True):
@@ -202,6 +203,7 @@ class DecisionDisplay(Display):
         return not len(self._models)
 
     def _sentence(self) -> str:
+        """Return the alternative text: at which thresholds each model has a net benefit."""
         lines = table_lines(self._models)
         treated = self.table[self.table["model"] == TREAT_ALL]
         # Treating none has net benefit 0.
@@ -318,6 +320,7 @@ class RankingDisplay(Display):
         return cls(table, areas)
 
     def _sentence(self) -> str:
+        """Return the alternative text: the area under each curve."""
         lines = table_lines(self.table)
         notes = self._areas(lines, self.area[1])
         listed = "; ".join(f"{plain(o.name)}{note}" for o, note in zip(lines, notes, strict=True))
@@ -463,6 +466,7 @@ class LearningCurveDisplay(Display):
         return METRICS[name].heading if name in METRICS else name
 
     def _sentence(self) -> str:
+        """Return the alternative text: the score with the fewest and the most samples."""
         texts = []
         for line in table_lines(self.table):
             rows = line.rows.sort_values("people")

@@ -187,6 +187,7 @@ class BrainDisplay(Display):
         return nib.Nifti1Image(total, first.affine)
 
     def _sentence(self) -> str:
+        """Return the alternative text: voxels or regions of each view, and their overlap."""
         texts = []
         for view in self.views:
             part = self.table[self.table["view"] == view]
@@ -448,6 +449,7 @@ class ManhattanDisplay(Display):
         return chosen.sort_values("value", ascending=False, kind="stable")
 
     def _sentence(self) -> str:
+        """Return the alternative text: the numbers of variants, and the highest selected."""
         of = f" of view {plain(self.view)}" if self.view else ""
         text = f"Manhattan plot of {counted(self.total, 'variant')}{of}"
         text += f" on {counted(len(self.bounds), 'chromosome')}"

@@ -77,6 +77,7 @@ class PathDisplay(Display):
         return None if not len(chosen) else chosen.iloc[-1]
 
     def _sentence(self) -> str:
+        """Return the alternative text: the range of submodels, and the selected one."""
         text = f"Held-out loss above the ensemble's over {len(self.table)} submodels"
         low, high = self.table["n_features"].min(), self.table["n_features"].max()
         text += f" of {low:,} to {high:,} features"
@@ -188,6 +189,7 @@ class AccuracyDisplay(Display):
         return list(dict.fromkeys(self.table["metric"].astype(str)))
 
     def _sentence(self) -> str:
+        """Return the alternative text: the first metric at each limit."""
         metric = self.metrics[0]
         rows = self.table[self.table["metric"] == metric].to_dict("records")
         texts = "; ".join(f"{row['limit']}: {with_interval(row)}" for row in rows)
@@ -335,6 +337,7 @@ class HistoryDisplay(Display):
         return "bound" if self.table["bound"].notna().any() else "change"
 
     def _sentence(self) -> str:
+        """Return the alternative text: the first and last bound and active features."""
         values = self.table[self.measure].dropna()
         text = f"Convergence of a fit over {counted(len(self.table), 'iteration')}"
         if len(values):

@@ -114,6 +114,7 @@ class LatentDisplay(Display):
         return pd.Series(shares, dtype=float)
 
     def _sentence(self) -> str:
+        """Return the alternative text: the factor that the labels explain best."""
         n, factors = counted(len(self.table), "sample"), counted(len(self.factors), "latent factor")
         text = f"{n} in {factors}"
         if self._is_empty or not self.labelled:
@@ -334,6 +335,7 @@ class ContributionsDisplay(Display):
         return float(self.table["end"].iloc[-1])
 
     def _sentence(self) -> str:
+        """Return the alternative text: the prediction, and the three largest terms."""
         terms = self.table.iloc[1:-1]
         of = f" of {plain(self.output)}" if self.output else ""
         end = number(self.value)

@@ -99,6 +99,7 @@ class MissingViewsDisplay(Display):
         return int((self.table[f"{_HAS}{view}"] * self.table["people"]).sum())
 
     def _sentence(self) -> str:
+        """Return the alternative text: samples with all views, and without each view."""
         columns = [f"{_HAS}{v}" for v in self.views]
         complete = self.table[self.table[columns].all(axis=1)]["people"].sum()
         lacking = ", ".join(
@@ -241,6 +242,7 @@ class ViewShareDisplay(Display):
         return not self._overall["share"].sum() > 0
 
     def _sentence(self) -> str:
+        """Return the alternative text: the overall share of each view."""
         used = self._overall.sort_values("share", ascending=False)
         used = used[used["share"] > 0].head(8)
         listed = ", ".join(
@@ -363,6 +365,7 @@ class LoadingsDisplay(Display):
         return wide.reindex(columns=self.factors)
 
     def _sentence(self) -> str:
+        """Return the alternative text: output and views of the first four factors."""
         factors = self.factors
         loadings, shares = self.wide(OUTPUT), self.wide(VIEW)
         if len(factors) == 1 and len(loadings) == 1:

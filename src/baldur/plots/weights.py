@@ -106,6 +106,7 @@ class ForestDisplay(Display):
         )
 
     def _sentence(self) -> str:
+        """Return the alternative text: the weights of the strongest features."""
         first = []
         for row in self.table.head(4).to_dict("records"):
             text = f"{plain(row['view'])} {plain(row['feature'])} {number(row['weight_scaled'])}"
@@ -279,6 +280,7 @@ class FoldHeatmapDisplay(Display):
         return wide.reindex(pd.MultiIndex.from_frame(keys)).reindex(columns=self.folds)
 
     def _sentence(self) -> str:
+        """Return the alternative text: how often the first features are selected."""
         pairs = self.table.drop_duplicates(["view", "feature"])
         features = [
             f"{plain(full_name(r['view'], r['feature']))} in {r['frequency']:.0%} of folds"
@@ -341,6 +343,7 @@ class FoldWeightsDisplay(FoldHeatmapDisplay):
         return list(rows.itertuples(index=False, name=None))
 
     def _sentence(self) -> str:
+        """Return the alternative text: the features that every fold selects."""
         common = self.common
         named = ", ".join(plain(full_name(*pair)) for pair in common[:7])
         more = " and more" if len(common) > 7 else ""
