@@ -75,9 +75,9 @@ def init(
         raise InputError(f"{path} exists; choose another name, or replace it with --force.")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is not a folder; create it first.")
-    beside = path.with_name(f"{path.stem}.schema.json")
-    write_atomically(beside, schema_text.encode())
-    write_atomically(path, f"#:schema {beside.name}\n{template()}".encode())
+    schema_file = path.with_name(f"{path.stem}.schema.json")
+    write_atomically(schema_file, schema_text.encode())
+    write_atomically(path, f"#:schema {schema_file.name}\n{template()}".encode())
     typer.echo(
         f"Wrote {path}. Fill it in, check it with: baldur evaluate {path} --check\n"
         f"Then run it with: baldur evaluate {path}"

@@ -129,6 +129,7 @@ def evaluate(
 
 
 def _check(config: Any, jobs: int, strict: bool, screen: Screen) -> None:
+    """Show what a study is going to do; if `strict`, refuse one with findings in its data."""
     from baldur.study import check_study
 
     with screen.busy("Reading the data, and fitting each model on a part of them"):
@@ -138,8 +139,8 @@ def _check(config: Any, jobs: int, strict: bool, screen: Screen) -> None:
         check.refuse_findings(config)
     if check.findings:
         n = len(check.findings)
-        what = "warning" if n == 1 else f"{n} warnings"
-        screen.say(f"The study can run; look at the {what} first.")
+        warnings = "warning" if n == 1 else f"{n} warnings"
+        screen.say(f"The study can run; look at the {warnings} first.")
     else:
         screen.say("The study file and its data are in order.")
 
@@ -163,7 +164,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
 
 
 def _run(config: Any, screen: Screen, **keywords: Any) -> Any:
-    """Run a study, show its table and return its `Results`."""
+    """Run a study, show its table and return its `Results`; one with jobs left ends the command."""
     from baldur.exceptions import UnfinishedError
     from baldur.study import evaluate_study
 

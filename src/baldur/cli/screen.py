@@ -91,6 +91,7 @@ class Screen:
             yield self._lines()
 
     def _bar(self) -> Iterator[Callable[[State], None]]:
+        """Yield a function that updates a bar on a terminal; the bar goes with the generator."""
         from rich import progress
 
         columns = (
@@ -115,17 +116,18 @@ class Screen:
             yield show
 
     def _lines(self) -> Callable[[State], None]:
-        last = time.monotonic()
-        shown = ""
+        """Return a function that prints a line now and then, for a log file."""
+        last_time = time.monotonic()
+        last_line = ""
 
         def show(state: State) -> None:
-            nonlocal last, shown
+            nonlocal last_time, last_line
             now = time.monotonic()
             parts = (f"{state.done} of {state.total} jobs", _left(state))
             line = ", ".join(part for part in parts if part)
-            due = now - last >= _SECONDS_BETWEEN_LINES or state.done == state.total
-            if due and line != shown:
-                last, shown = now, line
+            due = now - last_time >= _SECONDS_BETWEEN_LINES or state.done == state.total
+            if due and line != last_line:
+                last_time, last_line = now, line
                 self.say(line)
 
         return show
@@ -162,10 +164,10 @@ class Screen:
         from baldur.evaluation import METRICS
         from baldur.report.answer import pairs_with
 
-        metric, scores = results.record["select_by"], results.ranked.dropna()
-        if self.quiet or not len(scores):
+        metric, ranked = results.record["select_by"], results.ranked.dropna()
+        if self.quiet or not len(ranked):
             return
-        best = str(scores.index[0])
+        best = str(ranked.index[0])
         pairs = pairs_with(results.table("differences"), metric, best)
         pairs = pairs[pairs["model"].isin(results.ranked.index)]
         if not len(pairs):
@@ -177,11 +179,11 @@ class Screen:
             "95 % intervals (p of the corrected t-test over folds, Holm):"
         )
         for row in pairs.to_dict("records"):
-            ends = row["difference"], row["low"], row["high"]
-            if row["sign"] < 0:
-                ends = -row["difference"], -row["high"], -row["low"]
+            interval = row["difference"], row["low"], row["high"]
+            if row["sign"] < 0:  # the table has the other model minus the best one
+                interval = -row["difference"], -row["high"], -row["low"]
             p = tests["p_holm"].get(row["model"], float("nan"))
-            self.say(f"  {row['model']}: {_interval(*ends, digits=3, sign=True)}{_p(p)}")
+            self.say(f"  {row['model']}: {_interval(*interval, digits=3, sign=True)}{_p(p)}")
         for row in results.table("permutation").to_dict("records"):
             self.say(f"  {row['model']}: permutation{_p(row['p']).removeprefix(',')}")
 
@@ -201,6 +203,7 @@ def _p(p: float) -> str:
 
 
 def _left(state: State) -> str:
+    """Return the estimated time that is left, in words; nothing while it is not known."""
     seconds = state.seconds_left()
     if state.done >= state.total:
         return "done"
@@ -213,38 +216,40 @@ def _left(state: State) -> str:
 
 
 def screen_table(results: Results, width: int | None = None) -> list[Any]:
-    """Return the table in as many pieces side by side as the screen is wide, then the notes.
+    """Return the lines of the table of models, then its notes.
 
-    Of several outcomes it is the table of the mean over them.
+    Columns that do not fit into `width` follow below, in further pieces. Of several outcomes it is
+    the table of the mean over them.
     """
     from baldur.evaluation.metric_table import format_table, table_cells
 
     table, metrics = results.table("table"), results.record["metrics"]
     heads, cells = table_cells(table, metrics, "screen")
-    sizes = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]
-    pieces: list[list[int]] = [[0]]
+    # Stars, which mark the best of a column, are not shown.
+    widths = [max(len(row[j].strip("*")) for row in [heads, *cells]) for j in range(len(heads))]
+    pieces: list[list[int]] = [[0]]  # columns of each; every piece begins with the model
     for j in range(1, len(heads)):
-        used = sum(2 + sizes[k] for k in pieces[-1]) + sizes[j]
+        used = sum(2 + widths[k] for k in pieces[-1]) + widths[j]
         if width is not None and used > width and len(pieces[-1]) > 1:
             pieces.append([0])
         pieces[-1].append(j)
-    parts: list[Any] = []
+    lines: list[Any] = []
     for piece in pieces:
-        parts += [Text("")] if parts else []
-        parts += [
-            _line([row[j] for j in piece], [sizes[j] for j in piece]) for row in [heads, *cells]
+        lines += [Text("")] if lines else []
+        lines += [
+            _line([row[j] for j in piece], [widths[j] for j in piece]) for row in [heads, *cells]
         ]
-    text = format_table(table, metrics)
-    notes = [line for line in text.splitlines()[2 + len(cells) :] if line]
-    return parts + notes
+    # Below the table as text: its head, a rule and a line for each model come before them.
+    notes = [line for line in format_table(table, metrics).splitlines()[2 + len(cells) :] if line]
+    return lines + notes
 
 
-def _line(row: list[str], sizes: list[int]) -> Text:
-    """One row; a figure between two pairs of stars is the best of its column."""
+def _line(row: list[str], widths: list[int]) -> Text:
+    """Return one row, padded; a figure between pairs of stars, the best of its column, is bold."""
     line = Text(no_wrap=True)
-    for j, (cell, size) in enumerate(zip(row, sizes, strict=True)):
-        best = j > 0 and cell.startswith("**")
-        plain = cell[2:-2] if best else cell
-        padded = plain.ljust(size) if j == 0 else "  " + plain.rjust(size)
-        line.append(padded, style="bold" if best else "")
+    for j, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        is_best = j > 0 and cell.startswith("**")
+        plain = cell[2:-2] if is_best else cell
+        padded = plain.ljust(width) if j == 0 else "  " + plain.rjust(width)
+        line.append(padded, style="bold" if is_best else "")
     return line
