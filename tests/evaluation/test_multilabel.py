@@ -14,6 +14,7 @@ from baldur import BaldurClassifier, MultiView
 from baldur.baselines import BASELINES
 from baldur.datasets import make_multiview
 from baldur.evaluation import NestedResult, learning_curve, nested_cv
+from baldur.evaluation.results import outcome_folders
 from baldur.exceptions import InputError, UnfinishedError
 from evaluation import spies
 
@@ -350,3 +351,8 @@ def test_several_numbers_and_learning_curves_are_refused(cohort):
         learning_curve(["Dummy"], X, Y)
     with pytest.raises(InputError, match="positive is 'x'"):
         nested_cv(["Dummy"], X, Y, positive="x")
+
+
+def test_outcomes_have_folders_of_their_own():
+    folders = outcome_folders(["a_3", "a", "a!", "A"])
+    assert len({folder.casefold() for folder in folders.values()}) == 4

@@ -215,7 +215,7 @@ def outcome_folders(outcomes: Sequence[str]) -> dict[str, str]:
     taken: set[str] = set()
     for number, name in enumerate(outcomes, 1):
         plain = re.sub(r"[^A-Za-z0-9-]+", "_", name).strip("_")[:_LONGEST_NAME] or "outcome"
-        if plain.casefold() in taken:
+        while plain.casefold() in taken:
             plain = f"{plain}_{number}"
         taken.add(plain.casefold())
         folders[name] = plain
