@@ -52,6 +52,7 @@ def fold_scores(
     scores = pd.DataFrame(rows, columns=[*keys, *metrics])
     if selection is None:
         return scores
+    # The percentages of a model are in the order of its folds.
     scores["position"] = scores.groupby("model", sort=False).cumcount()
     percent = percent_selected(selection)
     scores = scores.merge(percent, on=["model", "position"], how="left", sort=False)

@@ -301,7 +301,7 @@ def run_learning_curve(
     full: NestedResult | None = None,
     **how: Any,
 ) -> pd.DataFrame:
-    """Score the models of a comparison on subsets of the training people."""
+    """Score models on subsets of the training people; `how` are options of `run_comparison`."""
     for share in shares:
         if not 0 < share < 1:
             raise InputError(f"shares must lie between 0 and 1, but got {share!r}.")

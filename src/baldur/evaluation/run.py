@@ -96,7 +96,7 @@ def _interrupts_held_back() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # It would start with the first worker, and in doing so deliver signals again (Python 3.11).
+    # The tracker would start with the first worker and deliver signals again (Python 3.11).
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -198,9 +198,12 @@ def _detectable(
     reference: float,
     error: float,
 ) -> float:
-    """Return the increase of the main metric that would be shown with a probability of 80 %."""
+    """Return the increase over `reference` that would be shown with a probability of 80 %.
+
+    It is one of the main metric, and NaN if there is none; `error` is that of the difference found.
+    """
     boot, units, people = sample.boot, held.n_units, int(held.members.sum())
-    # People of a group are not independent: so many independent people would have this error.
+    # People of a group are not independent: this share of them, if they were, has this error.
     share = 1.0
     if units < people:
         ungrouped = copy(sample)
@@ -261,7 +264,7 @@ def main_metric(classification: bool) -> str:
 
 
 def outcome_of(difference: float, low: float, high: float, greater_is_better: bool = True) -> str:
-    """Return the outcome of a difference, which its interval decides."""
+    """Return whether a difference is better, worse, not shown or not known, by its interval."""
     if not all(map(np.isfinite, (difference, low, high))):
         return UNKNOWN
     if not greater_is_better:

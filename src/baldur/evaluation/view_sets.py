@@ -40,7 +40,7 @@ ViewComparison = tuple[dict[str, str], tuple[str, ...], tuple[str, ...]]
 def questions(
     known: Sequence[str], baseline: Sequence[str]
 ) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
-    """Return every question: name, view, and the sets of views with it and without ("()": none)."""
+    """Return each question: name, view, view set, and the view set to compare with (or empty)."""
     base = tuple(v for v in known if v in baseline)
     others = [v for v in known if v not in baseline]
     wider = {v: tuple(w for w in known if w in base or w == v) for v in others}

@@ -110,9 +110,9 @@ def read_held_out(
             "say the classes."
         )
     person, people = pd.factorize(table["sample"].astype(str))
-    a_row_of = np.zeros(len(people), dtype=np.intp)  # Any row of each person; the last one stays
-    a_row_of[person] = np.arange(len(table))
-    by_person = table.iloc[a_row_of]
+    row_of_person = np.zeros(len(people), dtype=np.intp)  # The last one of each
+    row_of_person[person] = np.arange(len(table))
+    by_person = table.iloc[row_of_person]
     truth = predicted_of(by_person, names).truth
     differs = truth[person] != predicted_of(table, names).truth
     if differs.any():
