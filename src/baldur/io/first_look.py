@@ -119,7 +119,7 @@ def _limit_process(n_bytes: int, seconds: int) -> None:
 
 
 def _read_parquet(file: str, max_bytes: int, seconds: int, columns: dict[str, list[str]]) -> None:
-    """Read columns of a Parquet file, whose pages may unpack to more than its footer says."""
+    """Read columns of a Parquet file, to see whether that crashes or takes too much memory."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -128,7 +128,7 @@ def _read_parquet(file: str, max_bytes: int, seconds: int, columns: dict[str, li
         for when in ("now", "later")
         for start in range(0, len(columns[when]), _COLUMNS)
     ]
-    # Half: the caller holds the columns and the table made of them.
+    # Pages may unpack to more than the footer says. Half: the caller also holds the table made.
     bytes_left = max_bytes // 2
     # Every worker of the library takes address space, which the limit counts.
     pa.set_cpu_count(1)
@@ -147,7 +147,7 @@ def _read_parquet(file: str, max_bytes: int, seconds: int, columns: dict[str, li
 
 
 def _read_hdf5(file: str, max_bytes: int, seconds: int) -> None:
-    """Read every object of an HDF5 file once, and count the bytes of text.
+    """Read every object of an HDF5 file once, to see whether that crashes or takes too much.
 
     The library follows pointers in a file without checking all of them, and one stored text may
     stand for any number of cells.

@@ -322,7 +322,7 @@ def _cached_matrix(
 
 
 def _fingerprint(images: list[Any], options: Mapping[str, Any], inside: np.ndarray) -> str:
-    """Return a hash of the images, the mask and the options; equal hashes, equal matrices."""
+    """Return a hash of images, mask and options, which names the file of the matrix they make."""
     digest = hashlib.sha256()
     digest.update(np.packbits(inside).tobytes())
     grid = options["grid"]

@@ -66,9 +66,10 @@ class BedMatrix:
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
         """Return the cells of `rows` (None: all) and `cols`."""
         wanted = np.arange(self.shape[1])[cols]
-        # Shapes: packed (variants, bytes), four people in a byte; the file begins with 3 others.
+        # Shapes: packed (variants, bytes), four people in a byte, after 3 bytes of header.
         packed = read_lines(str(self.path), 3, np.dtype(np.uint8), self.width, wanted, slice(None))
-        cells = _FOUR_CALLS[packed].view(np.int8)  # (variants, people), padded to whole bytes
+        # Each byte is looked up. Shapes: cells (variants, people), padded to whole bytes.
+        cells = _FOUR_CALLS[packed].view(np.int8)
         return np.take(cells, np.arange(self.shape[0]) if rows is None else rows, axis=1).T
 
 

@@ -288,7 +288,7 @@ class CategoryEncoder(Step):
         return cells
 
     def state_values(self) -> dict[str, Any]:
-        """Return the tables of names in the form they are stored in."""
+        """Return what is stored in another form: the tables of features, with None for NaN."""
         return {
             "_info": {
                 name: info.astype(object).where(info.notna(), None)
@@ -297,7 +297,7 @@ class CategoryEncoder(Step):
         }
 
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse parts that are not of the same views, columns and categories."""
+        """Refuse stored parts that are not of the same views, columns and categories."""
         for part in ("levels_", "reference_", "_columns", "_info", "_seen"):
             same = list(getattr(self, part)) == list(self.features_)
             need(same, "expected one entry for each view", part)
@@ -363,7 +363,7 @@ def level_cells(view: View, category: str, level: str) -> np.ndarray:
     Shapes: returns (n_samples,).
     """
     columns = level_columns(view).get(category)
-    if columns is not None:
+    if columns is not None:  # of other levels, so that no sample has this one
         return np.where(np.isnan(view.read(columns)).all(axis=1), np.nan, 0.0)
     missing, levels = _levels_in_numbers(view, category)
     return np.where(missing, np.nan, levels == level)

@@ -142,6 +142,7 @@ class Covariates:
     @property
     def features(self) -> list[str]:
         """Names of the columns of numbers: a covariate, or ``covariate=level``."""
+        # A number counts as a category of two levels without a name: one column.
         return [
             f"{name}={level}" if level else name
             for name in self.names
@@ -200,7 +201,7 @@ class Covariates:
         return {"out_of_range": far, "unknown_category": unknown, "imputed": imputed}
 
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse levels of other covariates, and statistics of other columns."""
+        """Refuse a stored object with levels of other covariates or statistics of other columns."""
         need(set(self.levels) <= set(self.names), "expected levels of covariates", "levels")
         need(all(self.levels.values()), "expected at least one level", "levels")
         fits = len(self.features) == len(self.fill)

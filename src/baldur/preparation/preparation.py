@@ -464,6 +464,7 @@ class Preparation(BaseEstimator):
             raise InputError(
                 "covariate_weights is defined only for a preparation with regress_out."
             )
+        # Along the last axis: the intercept, then the covariates, which are standardised.
         effect = self._check_coef(name, coef) @ scaling.covariate_effect_[name].T
         return np.asarray(-effect[..., 1:] / scaling.covariates_.scale)
 
@@ -523,9 +524,9 @@ class Preparation(BaseEstimator):
 
     @property
     def n_reference_levels(self) -> dict[str, int]:
-        """For each view with categories, how many of them have a reference level.
+        """For each view with categories, the number of reference levels.
 
-        It is an input column that no model can use, so that numbers of features leave it out.
+        Their input columns are used by no model, so that numbers of features leave them out.
         """
         counts: Counter[str] = Counter()
         for step in self._encoders:
@@ -547,7 +548,7 @@ class Preparation(BaseEstimator):
     # -- state -----------------------------------------------------------------------------
 
     def state_values(self) -> dict[str, Any]:
-        """Return the names of columns that the scaling does not have."""
+        """Return what is stored in another form: only names of columns that the scaling lacks."""
         after_steps = self.scaling_.feature_names
         return {
             "_names": {
@@ -559,7 +560,7 @@ class Preparation(BaseEstimator):
 
     @classmethod
     def from_values(cls, values: dict[str, Any], sizes: Sizes) -> Preparation:
-        """Return the fitted preparation of stored values."""
+        """Return the fitted preparation of values read from a file; the scaling has the options."""
         scaling, steps = values["scaling_"], values["steps_"]
         preparation = cls(
             **{option: getattr(scaling, option) for option in OPTIONS},
@@ -572,7 +573,7 @@ class Preparation(BaseEstimator):
         return preparation
 
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse steps of other columns, and a scaling of other columns than the steps leave."""
+        """Refuse stored steps of other columns, and a scaling of columns that no step leaves."""
         widths = dict(self.n_features_)  # of the views as they come to each step
         for i, step in enumerate(self.steps_):
             path = ("steps_", f"[{i}]")

@@ -296,13 +296,13 @@ class Scaling:
     # -- state -----------------------------------------------------------------------------
 
     def state_values(self) -> dict[str, Any]:
-        """Return the limits of the views that have any."""
+        """Return what is stored in another form: the limits, of the views that have any."""
         limited = [name for name, upper in self.upper_.items() if np.isfinite(upper).any()]
         limits = {"lower_": self.lower_, "upper_": self.upper_}
         return {key: {name: limit[name] for name in limited} for key, limit in limits.items()}
 
     def check_state(self, sizes: Sizes) -> None:
-        """Add what is not stored; refuse limits out of order and effects of other covariates."""
+        """Add what is not stored; refuse stored limits out of order, and other covariates."""
         self.regress_out = [] if self.covariates_ is None else self.covariates_.names
         for name, width in self.n_features_.items():
             lower = self.lower_.setdefault(name, np.broadcast_to(-np.inf, width))

@@ -201,7 +201,7 @@ def new_site_block(
 ) -> SiteMoments:
     """Return count, mean and variance of one more site, standardised with the pooled parameters.
 
-    Shapes: cells (n_samples, n_columns), covariates (n_samples, q).
+    The site was not in training. Shapes: cells (n_samples, n_columns), covariates (n_samples, q).
     """
     cells = np.where(cells == pooled.held, np.nan, cells)
     if clip is not None:

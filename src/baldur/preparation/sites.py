@@ -336,11 +336,11 @@ class SiteHarmoniser(Step):
         return {name: len(pooled.level) for name, pooled in self.pooled_.items()}
 
     def state_values(self) -> dict[str, Any]:
-        """Return the covariates as a list, however they were passed."""
+        """Return what is stored in another form: the covariates as a list."""
         return {"keep": self.sample_columns[1:]}
 
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse parts that are not of the same sites, covariates, views and features."""
+        """Refuse stored parts that are not of the same sites, covariates, views and features."""
         need(self.sites_, "expected at least one site", "sites_")
         same = self.covariates_.names == list(self.keep)
         need(same, "expected the covariates of keep", "covariates_")

@@ -283,7 +283,7 @@ class VariantFilter(_ColumnFilter):
         return filtered
 
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse parts that are not of the same views and variants."""
+        """Refuse stored parts that are not of the same views and variants."""
         for part in ("dropped_", "_names"):
             same = list(getattr(self, part)) == list(self.kept_)
             need(same, "expected one entry for each view", part)
@@ -363,7 +363,7 @@ class VoxelMask(_ColumnFilter):
         return np.asarray(kept)
 
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse options outside of their range."""
+        """Refuse stored options outside of their range."""
         self._check_options()
 
 

@@ -129,6 +129,7 @@ class PreparedView:
         """
         B = self._check(B, (self.shape[1], None), "B")
         out = np.zeros((self.shape[0], B.shape[1]))
+        # Features without a weight need not be read.
         used = _worth_gathering(B.any(axis=1))
         if used is not None:
             B = B[used]

@@ -273,7 +273,7 @@ class SubsetSource(Source):
         if self.rows is None:
             return self.base.read(rows, cols)
         wanted = self.rows if rows is None else self.rows[rows]
-        exists = wanted >= 0
+        exists = wanted >= 0  # others are samples that the base does not have
         if exists.all():
             return self.base.read(wanted, cols)
         cells = self.base.read(wanted[exists], cols)

@@ -91,7 +91,7 @@ class NormalScores:
     scores: np.ndarray = stored(Numbers("k r"))
 
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse knots that do not rise, and columns without knots."""
+        """Refuse stored knots that do not rise, and columns without knots."""
         need(len(self.knots), "expected at least one knot", "knots")
         rising = (self.knots[1:] >= self.knots[:-1]).all()
         need(rising, "expected knots in rising order", "knots")
@@ -175,12 +175,12 @@ class Standardised:
 
     @classmethod
     def from_values(cls, values: dict[str, Any], sizes: Sizes) -> Standardised:
-        """Return the cells of stored values."""
+        """Return the object that `state_values` was taken from, of values read from a file."""
         source, dtype = ArraySource(values["source"]), np.dtype(values["dtype"])
         return cls(**{**values, "source": source, "dtype": dtype})
 
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse infinite cells, and fields that lack what they are used with."""
+        """Refuse stored cells that are infinite, and fields that lack what they are used with."""
         cells = self.source.read(None, slice(None))
         finite = cells.dtype.kind != "f" or not np.isinf(cells).any()
         need(finite, "expected finite cells, or NaN for missing ones", "source")
@@ -315,7 +315,7 @@ class StandardisedArray:
         return {"array": self.source.read(None, slice(None))}
 
     def check_state(self, sizes: Sizes) -> None:
-        """Refuse numbers of another precision than products have."""
+        """Refuse stored numbers of another precision than products have."""
         good = self.array.dtype in (np.float32, np.float64)
         need(good, "expected numbers of 32 or 64 bits", "array")
 
