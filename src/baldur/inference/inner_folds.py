@@ -219,7 +219,7 @@ class FoldBatch:
         return np.asarray(cells)
 
     def candidate_design(self, held: bool = True) -> ColumnDesign:
-        """Return the candidates as columns."""
+        """Return the design with the candidates as columns, without held-out rows if not `held`."""
         X1 = with_ones(self.candidate_cells(self.rows, self.counted))
         X1[:, :, 0] = self.counted  # the intercept, 0 in rows that pad
         new = with_ones(self.candidate_cells(self.held, self.held_counted)) if held else None
@@ -248,7 +248,7 @@ class FoldBatch:
         grams = np.ascontiguousarray(grams) * real * real.swapaxes(2, 3)
         # Held-out by training rows, (F, M, p, n).
         cross = self.data.grams[:, self.held[:, :, None], at[:, None, :]].swapaxes(0, 1)
-        lengths = self.data.grams[:, self.held, self.held].swapaxes(0, 1)
+        lengths = self.data.grams[:, self.held, self.held].swapaxes(0, 1)  # (F, M, p)
         return GramDesign(
             grams,
             self.count,

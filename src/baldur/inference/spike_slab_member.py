@@ -181,10 +181,11 @@ def fit_spike_slab(
 ) -> Member:
     """Fit the spike-and-slab member: inclusion probabilities, slab variances and q(w), in turn.
 
-    `wide` takes the second of the two prior variances above. `start` is a fit to go on from: of
-    the other member, or of the same one with variances that outputs shared.
+    `wide` takes the wider prior variances (`wider_variance`) instead of those that match means.
+    `start` is a fit to go on from: of the other of these two members, or of the same one with
+    variances that outputs shared.
 
-    Shapes: n_features (M,), the width of each view, of which the columns are the candidates.
+    Shapes: n_features (M,), all features of each view; the columns of the design are candidates.
     """
     began = time.perf_counter()
     F, C = len(design.owner), likelihood.n_precisions
@@ -224,8 +225,8 @@ def fit_spike_slab(
         all_columns = iteration % LOOK_EVERY == 0 or iteration == 2 or uses_all
         if all_columns:
             chosen, used, inactive_s = _active(state, q.sites.h, uses_all)
-            part = state.design if uses_all else state.design.columns(chosen, used)
-        q = _posterior_of_active(q, state, part, chosen, used, inactive_s)
+            active_design = state.design if uses_all else state.design.columns(chosen, used)
+        q = _posterior_of_active(q, state, active_design, chosen, used, inactive_s)
         if all_columns:
             projected, S = state.design.statistics(q.solution, q.sites.h)
             # Prior variances of all columns: those of q(w) where active, else the shared one.
@@ -235,7 +236,7 @@ def fit_spike_slab(
             np.put_along_axis(prior, at, active, axis=2)
             change = _update(state, projected, S, prior, wide, *_every(state))
         else:
-            projected, S = part.statistics(q.solution, q.sites.h)
+            projected, S = active_design.statistics(q.solution, q.sites.h)
             change = _update(state, projected, S, q.s, wide, chosen, used)
         q.damped_update(iteration)
         if iteration > LEARN_AFTER or shared_fit is not None:
@@ -253,7 +254,8 @@ def fit_spike_slab(
         folds = folds[keep]
         if not len(keep):
             break
-        q, state, part = take_folds(q, keep), take_folds(state, keep), take_folds(part, keep)
+        q, state = take_folds(q, keep), take_folds(state, keep)
+        active_design = take_folds(active_design, keep)
         chosen, used, inactive_s = chosen[keep], used[keep], inactive_s[keep]
     if len(folds):
         whole.put_sites(folds, q)
@@ -261,7 +263,7 @@ def fit_spike_slab(
     # Not integrated over scales, as the other members are: these variances have seen the data
     # feature by feature, and the evidence would count it again and prefer them too large.
     if design.uses_features and not uses_all and likelihood.n_outputs == C:
-        squares = design.X1[:, :, 1:] ** 2
+        squares = design.X1[:, :, 1:] ** 2  # columns that are left out get variance 0
         final.s = final.s * _determined(final.s * np.matmul(whole.sites.h, squares))[:, None]
     whole.s, whole.kernel = final.s, None
     if shared_fit is not None:
@@ -290,27 +292,27 @@ def _begin(design: ColumnDesign, n_features: Array, C: int, start: Member | None
 def _posterior_of_active(
     q: WeightPosterior,
     state: _State,
-    part: ColumnDesign,
+    active_design: ColumnDesign,
     chosen: IntArray,
     used: Array,
     inactive_s: Array,
 ) -> WeightPosterior:
     """Return q(w) with a prior variance of its own for each active column; others share theirs.
 
-    `part` is the design of the active columns. Shapes: chosen, used (F, K), the active columns and
-    1 where they are real; inactive_s (F, C, M), the prior variance of the others of each view.
+    Shapes: chosen, used (F, K), the active columns and 1 where they are real; inactive_s (F, C, M),
+    the prior variance of the others of each view.
     """
     s = np.take_along_axis(state.learned.s, chosen[:, None, :], axis=2) * used[:, None]
-    common = part.spread(inactive_s)
+    common = active_design.spread(inactive_s)
     s = np.maximum(s, common)
-    q = q.with_variances(s, part)
-    if inactive_s.any() or not part.uses_features:
+    q = q.with_variances(s, active_design)
+    if inactive_s.any() or not active_design.uses_features:
         # The kernel of all columns at the common variance, and what active columns have beyond it.
         F, C, M = inactive_s.shape
         n = state.grams.shape[-1]
         K = np.matmul(inactive_s, state.grams.reshape(F, M, n * n)).reshape(F, C, n, n)
-        K += weighted_gram(part.X1[:, :, 1:], s - common)
-        K += part.intercept_var
+        K += weighted_gram(active_design.X1[:, :, 1:], s - common)
+        K += active_design.intercept_var
         q.kernel = K
     q.refresh()
     q.refresh_extra()

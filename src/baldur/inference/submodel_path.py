@@ -67,7 +67,7 @@ class SubmodelPath:
         return np.array([ends[-1] if len(ends) else 0 for ends in self.ends], dtype=np.intp)
 
     def columns(self, fold: int) -> tuple[IntArray, IntArray, IntArray, Mask]:
-        """Return columns of the data, their views and features, and which are always in, each (K,).
+        """Return a path's columns, their views and features, and which are always in, each (K,).
 
         Levels of one category are one feature.
         """
@@ -213,7 +213,7 @@ def make_path(
     size: int,
     most: IntArray | None = None,
 ) -> SubmodelPath:
-    """Order the features of the first views of every fold and project the ensemble onto them.
+    """Return the path: features of the first views in order, and the ensemble projected onto them.
 
     `most` is the largest number of features of each view, (M,), or None.
     """

@@ -65,7 +65,8 @@ def cost_records(
         return []
     cost = along[np.array(sizes) - 1]  # of each size
     last = np.append(np.diff(cost) > 0, True)  # the largest submodel at every cost
-    columns, cost = [k for k, use in zip(sizes, last, strict=True) if use], cost[last]
+    columns = [size for size, is_last in zip(sizes, last, strict=True) if is_last]
+    cost = cost[last]
     moments = [batch_path.moments(sizes_within(batch_path, cost)) for batch_path in folds]
     owner = path.columns(0)[1]
     n_views = [len(np.unique(owner[:k])) for k in columns]
@@ -179,22 +180,23 @@ def path_sizes(fit: FitContext, path: SubmodelPath, views: Mask) -> PathSizes:
     by_columns = {whole_groups(path.ends[0], size): size for size in grid}
     automatic = set(by_columns)
     ends = path.ends[0]
-    free = int(np.searchsorted(ends, always, side="right"))  # features that do not count
-    for size in [*ends[free : free + EVERY_SIZE], *(ends[-1:] if len(ends) == n_features else [])]:
+    uncounted = int(np.searchsorted(ends, always, side="right"))  # features that do not count
+    all_features = ends[-1:] if len(ends) == n_features else []
+    for size in [*ends[uncounted : uncounted + EVERY_SIZE], *all_features]:
         by_columns.setdefault(int(size), int(size))
     paid = path.cost(0)
     if paid is not None:
         for size in last_before_payments(paid):
             by_columns.setdefault(size, size)
     columns = sorted(by_columns)
-    counts = 1 + np.searchsorted(ends, columns) - free
+    counts = 1 + np.searchsorted(ends, columns) - uncounted
     return PathSizes(
         [by_columns[size] for size in columns],
         columns,
         counts.tolist(),
         [place for place, size in enumerate(columns) if size in automatic],
         [place for place, size in enumerate(columns) if size < width or size in automatic],
-        n_features - free,
+        n_features - uncounted,
     )
 
 
@@ -209,12 +211,13 @@ def make_submodels(
     """Return the base rate and the submodel of every size, from small to large."""
     paid = path.cost(0)
     base, widths = fit.full.base_logit[0], fit.problem.widths
-    C, none = len(base), np.zeros((len(widths), len(base)))
-    nothing = [np.zeros(0, dtype=np.intp) for _ in widths]
-    block = WeightGaussian(nothing, base[None, :, None].copy(), np.zeros((1, C, 1, 1)))
+    C, zero = len(base), np.zeros((len(widths), len(base)))
+    no_columns = [np.zeros(0, dtype=np.intp) for _ in widths]
+    # The base rate is an intercept without variance.
+    block = WeightGaussian(no_columns, base[None, :, None].copy(), np.zeros((1, C, 1, 1)))
     noise = fit.full.base_variance[0].copy()
-    predictor = Predictor([block], np.ones((1, C)), widths, noise, none, none, none)
-    submodels = [Submodel(0, predictor, nothing, 0)]
+    predictor = Predictor([block], np.ones((1, C)), widths, noise, zero, zero, zero)
+    submodels = [Submodel(0, predictor, no_columns, 0)]
     for place, (columns, count) in enumerate(zip(sizes.columns, sizes.n_features, strict=True)):
         predictor, index = submodel_predictor(fit, path, columns, scores[place])
         cost = 0.0 if paid is None else float(paid[columns - 1])
@@ -233,10 +236,10 @@ def submodel_predictor(
     chosen = path.order[0, :size]
     place = np.argsort(chosen, kind="stable")  # blocks list columns in rising order
     reorder = np.concatenate([[0], 1 + place])
-    flat = np.zeros(sum(map(len, fit.index)), dtype=bool)
-    flat[chosen] = True
-    parts = np.split(flat, np.cumsum([len(i) for i in fit.index])[:-1])
-    index = [columns[part] for columns, part in zip(fit.index, parts, strict=True)]
+    mask = np.zeros(sum(map(len, fit.index)), dtype=bool)  # of the candidates of all views
+    mask[chosen] = True
+    masks = np.split(mask, np.cumsum([len(i) for i in fit.index])[:-1])
+    index = [columns[of_view] for columns, of_view in zip(fit.index, masks, strict=True)]
     mean, cov = path.weights(0, size)
     signal, lacking = path.signal(0, size)  # (M, C)
     mean, cov = mean[:, reorder], cov[:, reorder][:, :, reorder]
@@ -295,7 +298,7 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
     blocks, order = _blocks(fit, gaussians, candidates.X1[0, :, 1:])
     weights = weights[order]
     final: Calibration | None = calibration
-    if len(blocks) == 1 and isinstance(blocks[0], WeightGaussian):
+    if len(blocks) == 1 and isinstance(blocks[0], WeightGaussian):  # one Gaussian in all
         blocks = [pool(blocks[0], weights, calibration)]
         weights, final = np.ones((1, C)), None
     predictor = Predictor(
@@ -319,6 +322,7 @@ def _blocks(
     The order is of their numbers among the points. Shapes: X (N, L), training rows of the
     candidates.
     """
+    # "weights" of the feature solver; kernels of "columns" or of whole "views" of the other.
     kinds: dict[str, list[tuple[int, WeightPosterior]]] = {}
     for j, q in gaussians:
         by_view = fit.data.grams is not None and not fit.full.points[j].selects

@@ -162,8 +162,8 @@ def triangle_times(L: Array, X: Array) -> Array:
 def triangle_squares(half: Array, X: Array) -> Array:
     """Return |half x|^2 of every column x of X, (F, C, L).
 
-    Shapes: half (F, C, n, n), lower triangles; X (F, n, L), the same for all outputs, or
-    (F, C, n, L).
+    Shapes: half (F, C, n, n), a lower triangle for each of F folds and C outputs; X (F, n, L), the
+    same for all outputs, or (F, C, n, L).
     """
     F, C = half.shape[:2]
     out = np.empty((F, C, X.shape[-1]))
@@ -268,7 +268,8 @@ def feature_posterior(
 ) -> FeaturePosterior:
     """Return q(w) from columns X1 (F, n, 1 + L), prior variances s1 (F, C, 1 + L) and the sites.
 
-    Variances of the training rows cost a third of it, and are left out unless `rows`.
+    F folds, C outputs, n training rows, and L columns after one of ones. Variances of the training
+    rows cost a third of it, and are left out unless `rows`.
 
     A zero variance is a weight that is left out; scaling by s^1/2 keeps the algebra finite there:
     Sigma = s^1/2 A^-1 s^1/2 with A = I + s^1/2 X^T R X s^1/2, and tr(C^-1 K) = L + 1 - tr A^-1.
