@@ -340,10 +340,10 @@ def moments_by_views(
 def _nested_moments(
     q: WeightPosterior, order: IntArray, counts: Sequence[int]
 ) -> Iterator[tuple[Array, Array]]:
-    """Return what `moments_by_views` does, from one factorisation for all numbers of views.
+    """Yield moments (F, C, p) of held-out rows on the first views, for each number of views.
 
-    For logistic outputs and the feature solver. With columns in the order of their views, the
-    model of the first views has the first rows of the factor of the covariance.
+    From one factorisation, for logistic outputs and the feature solver. With columns in the order
+    of their views, the model of the first views has the first rows of the factor of the covariance.
     """
     design: ColumnDesign = q.design
     F, M = order.shape

@@ -196,7 +196,10 @@ class FitContext:
         scores: Sequence[Score],
         enters: Sequence[Entering],
     ) -> list[dict[str, Any]]:
-        """Return the records of the submodels of one kind, from small to large."""
+        """Return a record of losses and accuracy of each submodel of one kind, from small to large.
+
+        Losses are compared with those of the whole ensemble.
+        """
         records: list[dict[str, Any]] = []
         largest = len(scores) - 1
         name = "auc" if self.problem.logistic else "r2"

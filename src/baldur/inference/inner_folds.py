@@ -37,6 +37,7 @@ def inner_folds(
 ) -> list[tuple[IntArray, IntArray]]:
     """Return (training rows, held-out rows) of every fold of every repeat.
 
+    Labels are stratified, and rows of one group are held out together, where there are `groups`.
     Shapes: labels (n_samples,), groups (n_samples,).
     """
     n = len(labels)
@@ -52,7 +53,7 @@ def inner_folds(
             raise InputError("groups: inner folds need at least two groups, but there is one.")
     random = check_random_state(random_state)
     repeats = n_repeats(n, outputs)
-    if groups is None and n_folds in (2, 3, 5):
+    if groups is None and n_folds in (2, 3, 5):  # primes, as balanced repeats need
         strata = np.unique(labels, return_inverse=True)[1] if stratified else np.zeros(n, dtype=int)
         assigned = balanced_folds(strata, n_folds, repeats, random)
         pairs = [(fold != k, fold == k) for fold in assigned for k in range(n_folds)]

@@ -89,7 +89,7 @@ def correlation_noise(X: Array, H: Array, real: Array) -> Array:
         scaled = centred * np.sqrt(inverse)
         scaled *= np.sqrt(p)[:, None]
         gram = scaled @ scaled.T
-        total = float(np.vdot(gram, gram))
+        total = float(np.vdot(gram, gram))  # sum of all r_ij^2, of which those of i = j are L
         concentration = float(p @ p)
         power = squares.sum(axis=1)
         noise = float(p**2 @ power**2) - concentration * total

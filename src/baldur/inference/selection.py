@@ -262,8 +262,10 @@ def credible_sets(
 ) -> list[dict[str, Any]]:
     """Return the credible set of every selected feature; none without a spike-and-slab member.
 
-    Each record has the selected feature, pairs (view, column) of the features of its set and their
-    probabilities, the most probable first, and the smallest |correlation| between two of them.
+    That is the smallest set of candidates, each of which could take the place of the feature, that
+    holds its effect with the probability `credible`. Each record has the selected feature, pairs
+    (view, column) of the features of its set and their probabilities, the most probable first, and
+    the smallest |correlation| between two of them.
 
     Shapes: selected (k,).
     """
@@ -273,8 +275,8 @@ def credible_sets(
     batch = ensemble.batch
     design = batch.candidate_design(held=False)
     X, owner = design.X1[0, :, 1:], design.owner[0]
-    slab = np.mean([f.slab[0] for f in priors], axis=0)[:, owner]  # (C, L)
-    pi = np.mean([f.pi[0] for f in priors], axis=0)[owner]
+    slab = np.mean([prior.slab[0] for prior in priors], axis=0)[:, owner]  # (C, L)
+    pi = np.mean([prior.pi[0] for prior in priors], axis=0)[owner]
     k = len(selected)
     chosen = design.columns(selected[None], np.ones((1, k)))
     s = np.ascontiguousarray(slab[:, selected])[None]
@@ -282,7 +284,7 @@ def credible_sets(
     q.optimise_sites()
     quadratics = _quadratics_of(X[None], chosen, q.sites.h)
     correlation = _correlations(X)
-    place = np.concatenate([np.asarray(part) for part in candidates])
+    column = np.concatenate([np.asarray(part) for part in candidates])  # in its view
     out = []
     for position, j in enumerate(selected):
         without = s.copy()
@@ -292,6 +294,7 @@ def credible_sets(
         Q, S = np.matmul(solution.alpha, X), quadratics(solution)
         # The effect is as large as it is, whoever has it: the slab is that of its own view.
         spread = 1.0 + slab[:, j, None] * np.maximum(S[0], 0.0)
+        # ln of prior share times Bayes factor.
         score = np.log(pi) + 0.5 * (Q[0] ** 2 * slab[:, j, None] / spread - np.log(spread)).sum(0)
         # The other selected features have their own place already.
         score[np.delete(selected, position)] = -np.inf
@@ -301,8 +304,8 @@ def credible_sets(
         members = order[: int(np.searchsorted(np.cumsum(p[order]), credible)) + 1]
         out.append(
             {
-                "feature": (int(owner[j]), int(place[j])),
-                "members": list(zip(owner[members], place[members], strict=True)),
+                "feature": (int(owner[j]), int(column[j])),
+                "members": list(zip(owner[members], column[members], strict=True)),
                 "probability": p[members],
                 "min_abs_correlation": float(correlation[np.ix_(members, members)].min()),
             }

@@ -175,7 +175,7 @@ class SubmodelPath:
             for c in range(C):
                 old = self.R_inverse[f, c, : size + 1, : size + 1]
                 R = linalg.solve_triangular(old[1:, 1:], np.eye(size))  # of all features
-                centre = -old[0, 1:] @ R  # their means, over the norm of the intercept
+                centre = -old[0, 1:] @ R  # their means
                 # R_S: the triangle of the columns S of R.
                 triangle = np.linalg.qr(R[:, at], mode="r")
                 inverse = linalg.solve_triangular(triangle, np.eye(k))
@@ -272,8 +272,8 @@ def make_path(
 def _linear_forms(X1: Array, at: IntArray, forms: Array, e: Array) -> Array:
     """Return the matrix X1^T forms + e of the linear map from weights to u, (F, C, 1 + L, K + 1).
 
-    `at` (F, K) are the places of the path's features among the columns, -1 for those that are not
-    there.
+    u = forms^T eta + e w_S for the features S of the path, whose places among the L columns are
+    `at` (F, K), -1 for those that are not there. Shapes: forms (F, C, n, K + 1), e (F, C, K).
     """
     linear = np.matmul(X1[:, None].swapaxes(-1, -2), forms)
     f, k = np.nonzero(at >= 0)

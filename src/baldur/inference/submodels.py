@@ -181,7 +181,7 @@ def path_sizes(fit: FitContext, path: SubmodelPath, views: Mask) -> PathSizes:
     automatic = set(by_columns)
     ends = path.ends[0]
     uncounted = int(np.searchsorted(ends, always, side="right"))  # features that do not count
-    all_features = ends[-1:] if len(ends) == n_features else []
+    all_features = ends[-1:] if len(ends) == n_features else ends[:0]
     for size in [*ends[uncounted : uncounted + EVERY_SIZE], *all_features]:
         by_columns.setdefault(int(size), int(size))
     paid = path.cost(0)

@@ -64,7 +64,7 @@ class WeightPosterior:
         self.solution = put_folds(self.solution, at, part.solution)
 
     def put_sites(self, at: IntArray, part: WeightPosterior) -> None:
-        """Replace sites, noise and the variance of missing views of the folds `at`."""
+        """Replace sites, noise and missing views' variance of the folds `at` by those of `part`."""
         self.sites = put_folds(deepcopy(self.sites), at, part.sites)
         self.noise = put_folds(deepcopy(self.noise), at, part.noise)
         if np.ndim(part.extra):
@@ -118,7 +118,7 @@ class WeightPosterior:
         for _ in range(MEAN_STEPS):
             _, best = likelihood.evaluate(mean, var, None)
             r = best.j + (h - best.h) * mean - j
-            smooth = solution.smooth(r, self.kernel)
+            smooth = solution.smooth(r, self.kernel)  # Cov(f) r
             size = (r * smooth).sum(axis=-1, keepdims=True)  # about twice the gain of a step
             going = size > MEAN_TOLERANCE
             if not going.any():
