@@ -78,7 +78,7 @@ def judge_run(run: Results, main: str | None) -> Judged:
         "B08": _calibration,
         "B15": _unstable_shares,
     }
-    judged |= {code: None if main is None else see(run, main) for code, see in of_main.items()}
+    judged |= {code: None if main is None else judge(run, main) for code, judge in of_main.items()}
     if run.classes:
         judged["B02"] = _small_classes(run)
     if run.folder is not None:
@@ -140,7 +140,7 @@ def codes_of(judged: Judged) -> tuple[list[str], list[str]]:
 
 
 def _chance(run: Results, main: str) -> list[str]:
-    """Return the check of chance level, which applies if the first headline is not "shown"."""
+    """Return a text if it is not shown that the outcome can be predicted, as in the headline."""
     prediction = prediction_of(run, main)
     if prediction_sentence(prediction).outcome == SHOWN:
         return []

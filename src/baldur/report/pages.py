@@ -158,7 +158,7 @@ def _run_page(run: Results, model: FittedModel | None, people: str, title: str |
 
 
 def _other_data(run: Results, model: FittedModel) -> list[str]:
-    """Return the check that applies where the model was fitted on other columns than the study."""
+    """Return a text if the model was fitted on other columns than the study has."""
     widths = {v["name"]: v["features"] for v in run.record.get("views", [])}
     differing = [
         f"{short(v)} ({n:,} features in the model, {widths.get(v, 0):,} in the study)"

@@ -70,17 +70,17 @@ class Plan:
     when: bool = True  # Whether there is something to show
 
 
-def _planner(source: str, first: Any) -> Callable[..., Plan]:
+def _planner(source: str, subject: Any) -> Callable[..., Plan]:
     """Return a function that plans a figure of some class of `plots`, without drawing it yet.
 
-    The class method `source` makes its Display, from `first` (results or an estimator) and `more`
-    arguments; `options` are fields of `Plan`.
+    The class method `source` makes its Display, from `subject` (results or an estimator) and
+    `more` arguments; `options` are fields of `Plan`.
     """
 
     def plan(
         display: Any, section: str, name: str, caption: str, *more: Any, **options: Any
     ) -> Plan:
-        make = partial(getattr(display, source), first, *more)
+        make = partial(getattr(display, source), subject, *more)
         return Plan(name, section, caption, make, **options)
 
     return plan

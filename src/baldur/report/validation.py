@@ -272,7 +272,7 @@ def _summary_lines(folder: Path, prefix: str) -> list[str]:
     """Return the lines of the summary that begin with a prefix, without it."""
     try:
         with (folder / SUMMARY).open(encoding="utf-8", errors="replace") as stream:
-            text = stream.read(100_000)
+            text = stream.read(100_000)  # a stranger's file may have any size
     except OSError:
         return []
     lines = [line for line in text.splitlines() if line.startswith(prefix)]

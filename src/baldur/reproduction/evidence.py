@@ -95,10 +95,7 @@ class Evidence:
         return [name for name in names if name not in self.table.index]
 
     def pooled(self, model: str, metric: str) -> tuple[float, float, float]:
-        """Return estimate and 95 % interval of a metric on pooled held-out predictions.
-
-        Shapes: returns (estimate, low, high).
-        """
+        """Return estimate, low and high (95 %) of a metric on pooled held-out predictions."""
         columns = [f"{metric}_{end}" for end in ("pooled", "low", "high")]
         estimate, low, high = map(float, self.table.loc[model, columns].to_numpy(dtype=float))
         return estimate, low, high
@@ -237,10 +234,7 @@ def decided(evidence: Evidence, model: str, others: list[str], metric: str, name
 
 
 def gap_texts(estimate: float, low: float, high: float) -> tuple[str, str]:
-    """Return a difference, and the ends of its interval, as text.
-
-    Shapes: returns (str, str).
-    """
+    """Return a difference, and the ends of its interval, as two texts."""
     digits = decimals((low, high))
     value, *ends = (number(x, digits, sign=True) for x in (estimate, low, high))
     return value, " to ".join(ends)

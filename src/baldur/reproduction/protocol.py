@@ -268,7 +268,7 @@ def _view(data: Path, name: str) -> dict[str, Any]:
 
 
 def _find_file(data: Path, name: str, endings: tuple[str, ...]) -> Path:
-    """Return the first file of a name with one of the endings."""
+    """Return the file of this name with the first of the endings that there is."""
     for ending in endings:
         if (data / f"{name}{ending}").is_file():
             return data / f"{name}{ending}"
