@@ -238,10 +238,7 @@ class Display(ABC):
         widths: Sequence[float] = (1.0,),
         heights: Sequence[float] = (1.0,),
     ) -> list[Any]:
-        """Return the axes to draw in, row by row: of an own figure, or in the given axes.
-
-        `widths` and `heights` are the relative sizes of the columns and rows of panels.
-        """
+        """Return panels of these relative sizes, row by row: of an own figure, or in given axes."""
         if self.ax_ is None:
             self.figure_ = matplotlib("figure").Figure((style.width, height), layout="constrained")
             self.figure_.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD)
@@ -338,10 +335,7 @@ def results_of(source: Any, *, several: bool = False) -> Results:
 def rows_of_model(
     results: Results, table: str, model: str | None, what: str
 ) -> tuple[pd.DataFrame, str]:
-    """Return the rows of a model in a table of results, by default of the first, and its name.
-
-    `what` says in an error what such rows are.
-    """
+    """Return the rows of a model in a table of results, by default of the first, and its name."""
     rows = results.table(table)
     names = list(dict.fromkeys(rows["model"].astype(str))) if "model" in rows else []
     if model is None and not names:

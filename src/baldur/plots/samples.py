@@ -205,10 +205,7 @@ class LatentDisplay(Display):
 
 
 def _combinations(y: Any, model: Any) -> np.ndarray:
-    """Return the labels of each sample as one text, such as "a + b"; rare combinations as one.
-
-    `y` is a label matrix of 0 and 1.
-    """
+    """Return the labels of each row of a label matrix as text, as "a + b"; rare ones as one."""
     if not hasattr(model, "classes_"):
         raise InputError(
             "y: the latent space is drawn for one numeric outcome; give one column of y."

@@ -124,16 +124,8 @@ class Style:
     def empty(self, ax: Any, text: str) -> None:
         """Write in the middle of the axes why there is nothing to see."""
         ax.set_axis_off()
-        ax.text(
-            0.5,
-            0.5,
-            text,
-            transform=ax.transAxes,
-            ha="center",
-            va="center",
-            color=self.ink,
-            wrap=True,
-        )
+        middle = {"ha": "center", "va": "center", "transform": ax.transAxes}
+        ax.text(0.5, 0.5, text, color=self.ink, wrap=True, **middle)
 
     def name_rows(self, ax: Any, names: Sequence[Any], share: float = 0.38) -> None:
         """Write names beside rows 0, 1, ... from the top, in this share of the width."""
@@ -186,10 +178,7 @@ class Style:
         draw(value, color=self.faint, linestyle="--", linewidth=1.0, zorder=0)
 
     def stacked_bars(self, ax: Any, parts: Sequence[Any], height: float) -> list[Any]:
-        """Draw rows of horizontal bars; return the handles of a legend.
-
-        Each of `parts` has a length for every row, and begins where the one before it ends.
-        """
+        """Draw bars in rows, each part where the one before it ends; return legend handles."""
         start = np.zeros(len(parts[0]) if len(parts) else 0)
         handles = []
         for i, part in enumerate(parts):
@@ -359,10 +348,7 @@ def points(
     upright: bool = False,
     **look: Any,
 ) -> Any:
-    """Draw estimates, with intervals where these are known; return the handles of a legend.
-
-    Each row of the table is drawn in the row `at` of the figure, or column with `upright`.
-    """
+    """Draw estimates and known intervals in rows `at`, or columns; return legend handles."""
     low, middle, high = (table[c].to_numpy(dtype=float) for c in columns)
     at = np.asarray(at, dtype=float)
     known = np.isfinite(low) & np.isfinite(high)

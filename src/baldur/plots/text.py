@@ -49,10 +49,7 @@ def short_names(names: Sequence[Any], most: int, heads: Sequence[float] = _HEADS
 def _ways_to_shorten(
     lines: Sequence[str], most: int, heads: Sequence[float]
 ) -> Iterator[list[str]]:
-    """Yield the lines shortened in one way after the other, the most readable first.
-
-    `heads` are the shares of a cut line that its beginning gets, which are tried in this order.
-    """
+    """Yield the lines shortened in one way after the other; `heads` are shares of beginnings."""
     shorter = list(lines)
     for shorter in _without_shared_words(lines, most):
         yield shorter

@@ -254,10 +254,7 @@ class ViewShareDisplay(Display):
         return f"Share of each view in {self.of}: {listed}{each}."
 
     def _drawn(self) -> pd.DataFrame:
-        """Return shares as a table of groups by views, without views that nothing uses.
-
-        The largest views come first; the smallest of many are one column.
-        """
+        """Return groups by used views, the largest first; the smallest of many as one column."""
         wide = self.table.pivot_table(
             index="group", columns="view", values="share", aggfunc="sum", sort=False
         ).fillna(0.0)

@@ -115,10 +115,7 @@ def _weights(model: Any) -> list[dict[str, Any]]:
 
 
 def read_performance(given: Any) -> list[dict[str, Any]]:
-    """Return measured performance as rows of metric, estimate, low and high.
-
-    It is given as a dictionary from metric to the three numbers, or as a table of one model.
-    """
+    """Return performance as rows, from a table of one model or a dictionary by metric."""
     if given is None:
         return []
     if isinstance(given, Mapping):

@@ -20,10 +20,7 @@ _MOST_PARTS = 5  # of the name of a class; those of scikit-learn have three or f
 
 
 def open_study(config: StudyConfig, data: StudyData, *, only: str | None = None) -> Comparison:
-    """Return the comparison of a study: its models and its folds, applied to its data.
-
-    With `only`, the label of a model, it is of this model alone.
-    """
+    """Return the models (or the one labelled `only`) and folds of a study, applied to its data."""
     models = make_models(config, only)
     _check_views(config, data)
     try:

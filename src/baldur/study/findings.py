@@ -90,10 +90,7 @@ _COLUMN_FINDINGS = {
 
 
 def column_finding(kind: str, key: str, columns: Sequence[str], **words: str) -> list[Finding]:
-    """Report suspicious columns of a view or of the covariates; nothing without any.
-
-    `kind` is a key of `_COLUMN_FINDINGS`, and `words` are other words of its texts.
-    """
+    """Report columns of a view or of the covariates as one finding of a kind; nothing for none."""
     if not columns:
         return []
     what, advice, condition = _COLUMN_FINDINGS[kind]
@@ -127,9 +124,7 @@ def category_findings(key: str, column: str, levels: Sequence[str]) -> list[Find
 def number_findings(
     key: str, column: str, cells: np.ndarray, given: Sequence[str] | None
 ) -> list[Finding]:
-    """Report sentinels and dates in a column of numbers.
-
-    `given` are the codes of missing cells that the study file has already.
+    """Report sentinels and dates in a column; `given` are codes of missing cells known already.
 
     Shapes: cells (n_samples,).
     """
@@ -321,9 +316,7 @@ class RowHashes:
 def repeats(
     by_view: dict[str, list[tuple[int, int]]], ids: np.ndarray, folds: Sequence[Any]
 ) -> list[Finding]:
-    """Report equal rows of which some fold has one in training and the other in test.
-
-    `by_view` has for each key of a view its pairs of equal rows.
+    """Report equal rows (pairs by view) of which some fold has one in training and one in test.
 
     Shapes: ids (n_samples,).
     """
@@ -471,9 +464,7 @@ def constant_columns(block: np.ndarray, sites: np.ndarray, n_columns: int) -> li
 
 def site_predicts(sites: np.ndarray, y: np.ndarray, outcome: str, classification: bool,
                   scheme: str) -> list[Finding]:  # fmt: skip
-    """Report an outcome that depends on the site: a test, and at least a medium effect size.
-
-    `scheme` of the folds decides what is advised.
+    """Report an outcome that depends at least moderately on the site; `scheme` decides the advice.
 
     Shapes: sites (n_samples,), y (n_samples,).
     """

@@ -139,10 +139,7 @@ def _categories(model: SavedModel, view: str) -> dict[str, str]:
 
 
 def _table_columns(model: SavedModel, view: str) -> list[str] | None:
-    """Return for every feature the column of the file that it comes from; None without names.
-
-    A level comes from the column of its category, other features from the column of their name.
-    """
+    """Return the file's column for every feature (of a level its category); None without names."""
     names, categories = model.features[view], _categories(model, view)
     return None if names is None else [categories.get(str(name), str(name)) for name in names]
 

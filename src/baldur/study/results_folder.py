@@ -148,10 +148,7 @@ def write_results(results: Results, folder: Path, study: str | None = None) -> R
 
 
 def _write(results: Results, folder: Path, study: str | None) -> None:
-    """Write a set of result files, all of them or none, with README.txt.
-
-    A file is the study file, a table, or text that its entry in `FILES` makes of the results.
-    """
+    """Write all result files or none: tables, what `FILES` makes of the results, and README.txt."""
     contents: dict[str, bytes] = {}
     for file in FILES:
         content: Any = study if file.name == "study.toml" else None
@@ -194,10 +191,7 @@ def _index(results: Results, names: set[str]) -> str:
 
 
 def remove_outcomes(folder: Path, keep: Sequence[str] = ()) -> None:
-    """Remove the results of outcomes that a study does not have any more.
-
-    `keep` are names of folders that stay.
-    """
+    """Remove the results of outcomes that a study no longer has; folders in `keep` stay."""
     parent = folder / OUTCOMES
     if parent.is_symlink() or not parent.is_dir():
         return

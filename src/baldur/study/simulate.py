@@ -23,10 +23,7 @@ _LEVEL = 1  # of compression: noise does not become smaller, and the empty surro
 
 
 def write_images(folder: Path, name: str, view: View, ids: np.ndarray) -> dict[str, Any]:
-    """Write ``NAME/ID.nii.gz`` for every sample, and ``NAME_mask.nii.gz``.
-
-    Returns the section of the view in the study file.
-    """
+    """Write ``NAME/ID.nii.gz`` and ``NAME_mask.nii.gz``; return the view's section of the study."""
     nib = import_extra("nibabel", "imaging", "Writing simulated images")
     info = view.feature_info
     assert info is not None

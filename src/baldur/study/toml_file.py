@@ -125,10 +125,7 @@ def _shortened(hit: re.Match[str]) -> str:
 
 
 def _check_values(file: str, where: str, value: Any) -> None:
-    """Refuse control characters in keys and texts, and whole numbers beyond 64 bits.
-
-    `where` is the key of the value, for errors.
-    """
+    """Refuse control characters, and whole numbers beyond 64 bits, in the value at a key."""
     if isinstance(value, dict):
         for key, inner in value.items():
             name = f"{where}.{key}" if where else key

@@ -58,10 +58,7 @@ _MEASURES = {
 
 
 def summary(done: Results, model: SavedModel, left_out: Sequence[tuple[str, str]]) -> str:
-    """Return the main results of a validation as lines of text.
-
-    `left_out` are the ways of recalibration that were not possible, and why.
-    """
+    """Return the main results as text; `left_out` are impossible ways of recalibration, and why."""
     name = done.table("predictions")["model"].iloc[0]
     lines = [f"{TITLE}{one_line(done.record['title'])}", ""] if done.record["title"] else []
     development = {row["metric"]: row for _, row in done.table("development").iterrows()}
@@ -282,10 +279,7 @@ def _development(folder: str | Path, model: str) -> pd.DataFrame:
 def _read_cohort(
     model: SavedModel, config: StudyConfig, missing: str
 ) -> tuple[MultiView, pd.DataFrame, list[str], np.ndarray]:
-    """Return views and table of the samples with an outcome, notes, and the outcome.
-
-    The outcome is in the words of the model (its classes, or no and yes), or numbers.
-    """
+    """Return views, table, notes and outcome (in the model's words) of samples that have one."""
     data, table, notes = read_new_samples(model, config, missing=missing)
     column = config.outcome.column
     named = [("outcome.column", column)]
