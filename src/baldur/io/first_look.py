@@ -50,13 +50,13 @@ def first_look(
     memory, and those that it reads ``later``, a few at a time.
     """
     seconds = seconds_for(path)
-    slow = InputError(
+    too_slow = InputError(
         f"{path}: its library did not finish reading it as {what} in {seconds:.0f} seconds. The "
         f"file is damaged, or was constructed to be slow to read; write or copy it again."
     )
     arguments = [str(path), str(max_bytes), str(math.ceil(seconds))]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-P", __file__, *arguments],
             env={
                 **os.environ,
@@ -69,23 +69,23 @@ def first_look(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise slow from error
-    if done.returncode == -getattr(signal, "SIGXCPU", 0):
-        raise slow
-    if done.returncode == _TOO_LARGE:
+        raise too_slow from error
+    if process.returncode == -getattr(signal, "SIGXCPU", 0):
+        raise too_slow
+    if process.returncode == _TOO_LARGE:
         raise InputError(
             f"{path}: reading it as {what} takes more memory than the limit max_bytes of "
             f"{max_bytes / 2**30:.3g} GB, though it stores {path.stat().st_size / 2**20:.3g} MB. "
             "Give a larger max_bytes= if you know where it comes from."
         )
-    if done.returncode < 0:
+    if process.returncode < 0:
         raise InputError(
-            f"{path}: its library crashed on it (signal {-done.returncode}). The file is "
+            f"{path}: its library crashed on it (signal {-process.returncode}). The file is "
             f"damaged or not {what}; write or copy it again."
         )
-    if done.returncode != 0:
+    if process.returncode != 0:
         # What is wrong with a file the script leaves to the reader; this was the look itself.
-        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        last = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise InputError(
             f"{path}: the separate process that reads it first did not finish "
             f"({one_line(last)[:300]}), so that it is not read. Give a larger max_bytes=, or close "

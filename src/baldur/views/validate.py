@@ -444,6 +444,6 @@ def positive_weights(sample_weight: Any, n: int, name: str = "sample_weight") ->
         "The weights are divided by it and count as relative weights; give weights with mean 1 to "
         "avoid this warning.",
         InputWarning,
-        stacklevel=4,  # the estimator's fit
+        stacklevel=4,  # the caller of Preparation.fit
     )
     return share / mean_share
