@@ -35,13 +35,13 @@ def fit_awdr(
 ) -> tuple[Array, Array, Array, list[float]]:
     """Fit one ridge regression on weighted views to relaxed targets R, updating these in turn.
 
-    ``K = sum_v d_v K_v``, ``A = (K + g I)^-1 (R - mean R)``, ``W~_v = d_v X_v'A``; only n x n
-    matrices appear. Return A (n, C), the offset b (C,), the view weights d (V,) and the objective
-    per round, ``||fit - R||^2 + g (sum_v ||W~_v||)^2`` with the view weights minimised out.
-    The weights of view v are ``X_v' d_v A``.
-    Shapes: each K_v (n, n), Y (n, C) with entries -1 and +1. Stops when the
-    squared change of (W~, b, d) is below ``tol``; the change of W~ is measured in the dual as well:
-    ``||W~_v - W~'_v||^2 = tr(E'K_v E)`` with ``E = d_v A - d'_v A'``.
+    ``K = sum_v d_v K_v``, ``A = (K + g I)^-1 (R - mean R)``, weights ``W~_v = d_v X_v'A``; only
+    n x n matrices appear. Return A (n, C), the offset b (C,), the view weights d (V,) and the
+    objective per round, ``||fit - R||^2 + g (sum_v ||W~_v||)^2`` with the view weights minimised
+    out. Stops when the squared change of (W~, b, d) is below ``tol``; the change of W~ is measured
+    in the dual as well: ``||W~_v - W~'_v||^2 = tr(E'K_v E)`` with ``E = d_v A - d'_v A'``.
+
+    Shapes: each K_v (n, n), Y (n, C) with entries -1 and +1.
     """
     K = [_centre_gram(k) for k in K]
     V, n = len(K), len(Y)

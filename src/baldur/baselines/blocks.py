@@ -200,6 +200,8 @@ def count_components(n_components: Any, singular: Array, n: int) -> int:
 def gram_eigh(gram: Array, rtol: float | None = None) -> tuple[Array, Array]:
     """Return eigenvectors and singular values of X from G = X X^T, largest first.
 
+    Eigenvalues below `rtol` times the largest count as zero and are left out.
+
     Shapes: gram (n, n); returns U (n, r), S (r,).
     """
     values, vectors = np.linalg.eigh((gram + gram.T) / 2)

@@ -179,7 +179,7 @@ def ard_term(view: ViewState, data: Data) -> float:
 
 
 def bound_terms(state: State, data: Data) -> dict[str, float]:
-    """Return every term of the bound by name."""
+    """Return every term of the evidence lower bound by name; they add up to it."""
     terms = {
         "labels": labels_term(state, data),
         "outputs": outputs_term(state, data),
@@ -408,6 +408,7 @@ def prune_factors(state: State, data: Data) -> tuple[State, int]:
     for k in np.argsort(strength, kind="stable"):
         if len(alive) == 1:
             break
+        # Factor k has moved up by those before it that were dropped.
         trial = without_factor(state, data, alive.index(int(k)))
         constant = factor_constant(data, trial.n_factors, state.n_factors)
         state, better = _try_drop(state, trial, data, constant)
