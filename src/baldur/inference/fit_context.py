@@ -257,7 +257,10 @@ class FitContext:
         return mean, var
 
     def score(self, moments: Sequence[tuple[Array, Array]]) -> list[Score]:
-        """Score V submodels by their held-out moments (V, F, C, p) in every batch."""
+        """Score V submodels by their held-out mean and variance of eta, of every batch of folds.
+
+        Each (V, F, C, p) of F folds, C outputs and p held-out rows.
+        """
         return score_submodels(
             *self.gather(moments),
             *self.whole,

@@ -405,14 +405,15 @@ class CostOrder:
     def score(self, gain: Array, agree: Array) -> Array:
         """Return scores (F, L) whose largest is the next column; below 0 for none.
 
-        Shapes: gain (F, L), agree (F, C, L).
+        Shapes: gain (F, L) of each of L columns, agree (F, C, L) what is left to explain.
         """
         due = np.take_along_axis(self.due, self.owner, axis=1)
         price = due + self.price
         # The gain of a view's part as one column, and for each column that would open its view.
         together = np.einsum("fcml,fcl->fcm", self.parts, agree) ** 2
-        known = self.left > 1e-9 * self.first  # what is in already explains the rest of the part
-        together = np.divide(together, self.left, out=np.zeros_like(together), where=known)
+        # Where next to nothing of the part is left, what is in already explains it.
+        unexplained = self.left > 1e-9 * self.first
+        together = np.divide(together, self.left, out=np.zeros_like(together), where=unexplained)
         of_view = np.append(together.sum(axis=1), np.zeros((len(gain), 1)), axis=1)
         shared = np.where(
             (due > 0) & (self.price == 0), np.take_along_axis(of_view, self.owner, axis=1), 0.0

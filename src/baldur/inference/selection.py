@@ -146,6 +146,7 @@ def score_submodels(
     whole_var (R, C) of the ensemble, row (R,) the row of each prediction, T (N, C), weight (N,).
     """
     w = weight[row]
+    # Weighted sums over rows: variances, those of the ensemble, squared distances of the means.
     spread = np.einsum("vrc,r->vc", var, w)
     whole_spread = w @ whole_var
     apart = np.einsum("vrc,r->vc", (mean - whole_mean) ** 2, w)
@@ -204,8 +205,8 @@ def accuracies(
 def auc(score: Array, t: Array, share: Array) -> tuple[float, Array]:
     """Return the area under the ROC curve of scores (N,), and the influence of each row on it.
 
-    Rows count by `share` (N,), which sums to 1; ties count half. Without rows of both classes
-    the area is 0.5.
+    From the influences follows its standard error. Rows count by `share` (N,), which sums to 1;
+    ties count half. Without rows of both classes the area is 0.5.
     """
     ones, zeros = share * t, share * (1.0 - t)
     n_ones, n_zeros = float(ones.sum()), float(zeros.sum())
@@ -228,7 +229,7 @@ def _share_below(share: Array, at: IntArray) -> Array:
 def r2(prediction: Array, y: Array, share: Array) -> tuple[float, Array]:
     """Return the share of variance explained by predictions (N,), and each row's influence.
 
-    Where the outcomes do not vary, 0.
+    From the influences follows its standard error. Where the outcomes do not vary, it is 0.
     """
     if not np.ptp(y):
         return 0.0, np.zeros(len(y))
@@ -280,7 +281,7 @@ def credible_sets(
     k = len(selected)
     chosen = design.columns(selected[None], np.ones((1, k)))
     s = np.ascontiguousarray(slab[:, selected])[None]
-    q = WeightPosterior.start(chosen, batch.likelihood(), s)
+    q = WeightPosterior.start(chosen, batch.likelihood(), s)  # of the selected features alone
     q.optimise_sites()
     quadratics = _quadratics_of(X[None], chosen, q.sites.h)
     correlation = _correlations(X)

@@ -343,17 +343,17 @@ def _every(state: _State) -> tuple[IntArray, Array]:
 def _active(state: _State, h: Array, uses_all: bool) -> tuple[IntArray, Array, Array]:
     """Return the active columns of each fold, 1 where they are real, and the variance of the rest.
 
-    The last is (F, C, M): the mean variance of the inactive columns of each view, or zero where
-    all of them together are negligible.
+    Active columns have prior variances of their own in q(w). The last is (F, C, M): the mean
+    variance of the inactive columns of each view, or zero where all together are negligible.
     """
     design, s = state.design, state.learned.s
     M = design.n_views
-    none = np.zeros((*s.shape[:2], M))
+    zero = np.zeros((*s.shape[:2], M))
     if uses_all:
-        return *_every(state), none
+        return *_every(state), zero
     determined = np.matmul(h, state.squares.swapaxes(1, 2))  # (F, C, L)
     if design.uses_features:  # columns that share a variance would cost as much as active ones
-        return *marked_columns(_determined(s * determined) & (design.owner < M)), none
+        return *marked_columns(_determined(s * determined) & (design.owner < M)), zero
     inactive = np.ones(design.owner.shape, dtype=bool)
     shared = _mean_variances(design, s, inactive)
     for _ in range(2):

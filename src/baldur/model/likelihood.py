@@ -281,8 +281,9 @@ class LogisticLikelihood(Likelihood):
         rate, _, _ = logistic_rates(cm, cv)
         z = np.where(self.T > 0.5, rate, 1.0 - rate)  # E[p(t | eta)]
         spread = 1.0 + h * cv
-        g = (j**2 * cv + 2.0 * j * cm - h * cm**2) / spread - np.log(spread)
-        by_row = j * mean - 0.5 * h * (mean**2 + var) + np.log(np.maximum(z, 1e-300)) - 0.5 * g
+        twice_g = (j**2 * cv + 2.0 * j * cm - h * cm**2) / spread - np.log(spread)
+        by_row = j * mean - 0.5 * h * (mean**2 + var) + np.log(np.maximum(z, 1e-300))
+        by_row = by_row - 0.5 * twice_g
         if not proper.all():
             _, _, softplus = logistic_moments(mean, var)
             by_row = np.where(proper, by_row, self.T * mean - softplus)

@@ -216,7 +216,7 @@ def inverse_cholesky(A: Array) -> tuple[Array, Array]:
         if failed:
             raise linalg.LinAlgError("the matrix is not positive definite")
     log_det = 2.0 * np.log(np.einsum("bii->bi", flat)).sum(axis=1)
-    for matrix in flat:
+    for matrix in flat:  # the inverse of each factor takes its place
         lapack.dtrtri(matrix.T, lower=1, overwrite_c=1)
     return flat.reshape(A.shape).swapaxes(-1, -2), log_det.reshape(A.shape[:-2])
 
