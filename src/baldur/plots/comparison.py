@@ -399,6 +399,7 @@ class OutcomesDisplay(Display):
         if self.metric in ("auc", "balanced_accuracy"):
             style.reference_line(main, 0.5)
         if outcomes[0] == AVERAGE:
+            # Separates the mean, in the first row, from the outcomes.
             main.axhline(0.5, color=style.faint, linewidth=1.0, zorder=0)
         style.name_rows(main, [_outcome_name(o) for o in outcomes], 0.34)
         main.set_xlabel(f"{metric_axis(self.metric, between=' (')})")

@@ -255,7 +255,7 @@ class BrainDisplay(Display):
         plotting = imaging("nilearn.plotting")
         drawn = plotting.plot_stat_map(
             image, figure=self.figure_, axes=panel, display_mode="ortho", black_bg=False,
-            annotate=True, draw_cross=False, threshold=1e-12,
+            annotate=True, draw_cross=False, threshold=1e-12,  # only 0 is not drawn
             resampling_interpolation="nearest", **look,
         )  # fmt: skip
         for cut in drawn.axes.values():

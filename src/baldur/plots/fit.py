@@ -140,6 +140,7 @@ class PathDisplay(Display):
         return ax.lines[-2]  # the markers of the candidates
 
     def _ticks(self, ax: Any) -> None:
+        """Set ticks at 0 and at powers of ten on the axis of numbers of features."""
         most = float(self.table["n_features"].max())
         powers = [10.0**k for k in range(int(np.log10(max(most, 1.0))) + 1)]
         # Below a thousand features there is room for 3, 30 and 300 too.
@@ -202,6 +203,7 @@ class AccuracyDisplay(Display):
             self._panel(panel, metric, style)
 
     def _panel(self, ax: Any, metric: str, style: Style) -> None:
+        """Draw one metric with its interval at each limit, and the value that chance gives."""
         part = self.table[self.table["metric"] == metric]
         at = np.arange(len(part))
         points(ax, part, at, style.colour(0), upright=True, linestyle="-", linewidth=1.0)

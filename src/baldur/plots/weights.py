@@ -264,6 +264,7 @@ class FoldHeatmapDisplay(Display):
         by = table.groupby(["view", "feature"], sort=False)
         table["frequency"] = by["fold"].transform("size") / max(1, len(names))
         mean = by["weight"].transform(lambda w: w.abs().mean()).fillna(0.0).to_numpy()
+        # Most frequent first, then by mean weight, then by fold.
         rank = {fold: i for i, fold in enumerate(names)}
         order = np.lexsort((table["fold"].map(rank), -mean, -table["frequency"].to_numpy()))
         return cls(table.iloc[order], names)

@@ -240,7 +240,7 @@ _MEAN_FIELD: dict[str, Form] = {
 
 
 def _columns(*types: tuple[str, str]) -> dict[str, str | None]:
-    """Return the types of the columns of a table from pairs of names and their type."""
+    """Return the type of each column, from pairs of names (separated by blanks) and a type."""
     return {name: kind for names, kind in types for name in names.split()}
 
 

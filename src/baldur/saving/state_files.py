@@ -205,7 +205,7 @@ def _check_printable(text: str, where: str) -> str:
 
 def unpack_arrays(content: bytes) -> dict[str, np.ndarray]:
     """Return the arrays of an array file; any fault is an InputError."""
-    size = int.from_bytes(content[:8], "little")
+    size = int.from_bytes(content[:8], "little")  # of the header, which is JSON
     if len(content) < 8 or size > len(content) - 8:
         raise InputError("it is cut short, or not an array file")
     header = read_json(content[8 : 8 + size], HEADER_BYTES)

@@ -395,11 +395,11 @@ def _separation(a: np.ndarray, b: np.ndarray, floor: float) -> np.ndarray:
     """
     values = np.zeros(a.shape[1])
     a_sorted = np.sort(a, axis=0)
-    known = np.isfinite(a).sum(axis=0)
-    usable = np.flatnonzero((known > 0) & np.isfinite(b).any(axis=0))
+    n_a = np.isfinite(a).sum(axis=0)
+    usable = np.flatnonzero((n_a > 0) & np.isfinite(b).any(axis=0))
     # The two middle values of each column, as its number of finite values may be even.
-    lower = a_sorted[np.maximum(known - 1, 0) // 2, np.arange(a.shape[1])]
-    upper = a_sorted[np.minimum(known // 2, len(a) - 1), np.arange(a.shape[1])]
+    lower = a_sorted[np.maximum(n_a - 1, 0) // 2, np.arange(a.shape[1])]
+    upper = a_sorted[np.minimum(n_a // 2, len(a) - 1), np.arange(a.shape[1])]
     with np.errstate(invalid="ignore"):
         n_b = np.maximum(np.isfinite(b).sum(axis=0), 1)
         above = (b >= upper).sum(axis=0) / n_b
@@ -407,6 +407,7 @@ def _separation(a: np.ndarray, b: np.ndarray, floor: float) -> np.ndarray:
     slack = 4 * (1 - floor) + 1e-12
     for j in usable[(np.minimum(above, below) <= slack)[usable]]:
         x, z = a[:, j][np.isfinite(a[:, j])], np.sort(b[:, j][np.isfinite(b[:, j])])
+        # Of each x, twice the number of z below it, where a tie counts half.
         wins = np.searchsorted(z, x, "left") + np.searchsorted(z, x, "right")
         auc = float(wins.mean() / (2 * len(z)))
         values[j] = max(auc, 1 - auc)
@@ -446,6 +447,7 @@ def constant_columns(block: np.ndarray, sites: np.ndarray, n_columns: int) -> li
     Shapes: block (n_samples, b), sites (n_samples,); returns (column in the block, site).
     """
     known = np.isfinite(block)
+    # Without the missing cells, which are never the smallest or the largest.
     low, high = np.where(known, block, np.inf), np.where(known, block, -np.inf)
     varies = low.min(axis=0) < high.max(axis=0)
     constant = []
