@@ -308,6 +308,7 @@ def view_moments(
     """
     weights = ensemble.point_weights(stacking.shares)
     order = ensemble.view_order()
+    # Counts rise; only those before all views need a computation.
     fewer = [count for count in counts if count < len(order[0])]
     means = np.repeat(ensemble.held_mean[None], len(counts), axis=0)  # (V, J, F, C, p)
     variances = np.repeat(ensemble.held_var[None], len(counts), axis=0)
@@ -363,7 +364,7 @@ def _nested_moments(
     for v, end in enumerate(ends):
         most = int(end.max())
         half = solution.half[:, :, :most, :most]
-        if (end < most).any():
+        if (end < most).any():  # folds with fewer columns
             half = half * (np.arange(most) < end[:, None])[:, None, :, None]
         part = design.first(most)
         first = whole.with_variances(whole.s[:, :, : most - 1], part)

@@ -171,7 +171,10 @@ class FitContext:
         return Score(zero + 1.0, zero, losses, accuracy, 0.0)
 
     def score_views(self) -> list[Score]:
-        """Return the scores of the ensemble on its first views, for every number of views."""
+        """Return the scores of the ensemble on its first views, for every number of views.
+
+        Moments and losses on all views are kept: later scores are compared with them.
+        """
         moments = self.each(
             partial(view_moments, counts=self.view_counts), self.ensembles, self.stackings
         )

@@ -246,7 +246,8 @@ def accuracy_interval(value: float, error: float, task: Task) -> tuple[float, fl
         return value - INTERVAL * error, min(value + INTERVAL * error, 1.0)
     if not 0.0 < value < 1.0:
         return value, value
-    logit, spread = np.log(value / (1.0 - value)), INTERVAL * error / (value * (1.0 - value))
+    logit = np.log(value / (1.0 - value))
+    spread = INTERVAL * error / (value * (1.0 - value))
     low, high = 1.0 / (1.0 + np.exp(-np.clip([logit - spread, logit + spread], -500.0, 500.0)))
     return float(low), float(high)
 

@@ -85,12 +85,12 @@ def pooled_weights(
     slope: Array,
     slope_var: Array,
 ) -> tuple[Array, Array]:
-    """Return the stacked Gaussian over weights: mean (..., k) and covariance (..., k, k).
+    """Return J Gaussians pooled and calibrated: mean (..., k) and covariance (..., k, k).
 
-    From means (J, ..., k), covariances (J, ..., k, k), how much each counts (J, ...), and the
-    weights `base` (..., k) of a model that knows the base rate alone. Covariances may be averaged
-    already, (1, ..., k, k). The calibration slope and the variance of its logarithm broadcast with
-    (...).
+    They are Gaussians over the k weights of a model, with means (J, ..., k) and covariances
+    (J, ..., k, k), or (1, ..., k, k) where averaged already. `weights` (J, ...) say how much each
+    counts; `base` (..., k) is the model that knows the base rate alone. The calibration slope and
+    the variance of its logarithm broadcast with (...).
     """
     w = weights[..., None]
     mean = (w * means).sum(axis=0)

@@ -106,7 +106,8 @@ class WeightPosterior:
 
         Conjugate gradients in the metric of the current covariance. With r the distance of j from
         its target and u = Cov(f) d the direction of the means that a direction d of j gives, the
-        slope of the bound along it is r^T u and its curvature u^T (h_c - h) u + d^T u.
+        slope of the bound along it is r^T u and its curvature u^T (h_c - h) u + d^T u. The site
+        precisions h stay as they are; h_c are those that would be best.
         """
         if not isinstance(self.likelihood, LogisticLikelihood):
             return

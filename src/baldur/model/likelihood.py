@@ -417,7 +417,8 @@ def probability_interval(
 ) -> tuple[Array, Array]:
     """Return the ends of an equal-tailed interval for P(t = 1) of every output, (n, C) each.
 
-    `noise` is the part of `var` that is a row's own: each probability is averaged over it.
+    `noise` is the part of `var` that is specific to each row. Probabilities are averages over it,
+    and uncertain by the rest.
 
     Shapes: mean, var (n, C), noise (C,).
     """
