@@ -184,10 +184,7 @@ COMPONENTS = Constraint(
 
 
 def count_components(n_components: Any, singular: Array, n: int) -> int:
-    """Return the number of components for a count, "n-1", a share of variance, or None (all).
-
-    It is at most the number of the singular values of a view with n rows.
-    """
+    """Return the number of components for a count, "n-1", a share of variance, or None (all)."""
     rank = len(singular)
     if n_components is None or n_components == "n-1":
         return min(rank, n - 1)

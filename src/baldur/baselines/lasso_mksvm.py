@@ -210,10 +210,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         return {b.name: self.lasso_features_[b.name] & u for b, u in zip(blocks, used, strict=True)}
 
     def _select(self, blocks: list[Block], signs: Array, rows: Any = None) -> Masks:
-        """Return the columns that the Lasso selects for any class, or else the best single one.
-
-        Shapes: signs (n, 1 or C), one column per one-against-rest problem.
-        """
+        """Return the columns that the Lasso selects for any class, or else the best one."""
         masks = {
             b.name: np.any([lasso_support(b, y, self.fraction, rows) for y in signs.T], axis=0)
             for b in blocks
@@ -232,10 +229,7 @@ class LassoMkSVMClassifier(BaselineClassifier):
         return self._grid_search(in_use, y)
 
     def _grid_search(self, in_use: list[Block], y: Array) -> Array:
-        """Return the kernel weights with the best accuracy on inner folds.
-
-        Each fold selects its own features.
-        """
+        """Return the kernel weights with the best inner accuracy; folds select their features."""
         grid = simplex_grid(len(in_use), self.grid_step)
         folds = inner_folds(y, self.cv, self.random_state)
         if not folds:

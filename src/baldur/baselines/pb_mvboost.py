@@ -45,10 +45,7 @@ class Ensemble:
     example_weights: Array
 
     def vote(self, views: list[Array]) -> Array:
-        """Return the weighted vote of each row, in [-1, 1].
-
-        It is ``sum_v rho_v sum_t Q_vt h_vt(x) / sum_v rho_v sum_t |Q_vt|``.
-        """
+        """Return ``sum_v rho_v sum_t Q_vt h_vt(x) / sum_v rho_v sum_t |Q_vt|``, in [-1, 1]."""
         total = np.zeros(len(views[0]))
         size = float(np.sum(np.abs(self.Q) * self.rho))
         for t, voters in enumerate(self.trees):

@@ -47,10 +47,7 @@ class SGPFit:
     elbo: list[float]
 
     def predict(self, k_zz: Array, k_xz: Array) -> tuple[Array, Array]:
-        """Return latent means and variances (n,) of n new rows, from kernels of unit variance.
-
-        Shapes: k_zz (M, M) among M inducing rows, k_xz (n, M) of new rows with them.
-        """
+        """Return latent means and variances (n,), from unit-variance kernels (M, M) and (n, M)."""
         s2 = self.outputscale
         chol = np.linalg.cholesky(s2 * k_zz + self.jitter * np.eye(len(k_zz)))
         A = solve_triangular(chol, s2 * k_xz.T, lower=True)  # (M, n)

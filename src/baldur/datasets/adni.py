@@ -225,10 +225,7 @@ def _draw_images(
     loadings: dict[str, NDArray[np.float64]],
     rngs: list[np.random.Generator],
 ) -> dict[str, NDArray[np.float32]]:
-    """Draw both images of each person, (n, n_voxels): signal, common noise and noise of their own.
-
-    A few rows at a time, straight into float32.
-    """
+    """Draw both images, (n, n_voxels): signal, common noise and noise of their own."""
     n, width = len(score), int(grid.mask.sum())
     images = {name: np.empty((n, width), dtype=np.float32) for name in IMAGES}
     common_rng, *image_rngs = rngs
@@ -247,10 +244,7 @@ def _draw_images(
 
 
 def _regional_means(X: NDArray[np.floating], region: NDArray[np.int16]) -> NDArray[np.float64]:
-    """Return the means over the voxels of each region, (n, N_REGIONS), of images X (n, n_voxels).
-
-    Sums have a fixed order, whatever the number of threads.
-    """
+    """Average voxels (columns) by region; sums in a fixed order, whatever the number of threads."""
     by_region = np.argsort(region, kind="stable")
     sizes = np.bincount(region, minlength=N_REGIONS)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])

@@ -158,10 +158,7 @@ def _draw_sleep(
 
 
 def _draw_tables(n: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], ...]:
-    """Draw test scores from 0 to 5, education and income, and the columns of `DEMOGRAPHICAL`.
-
-    None has to do with the disease. Scores of a person have the correlation 0.3 before rounding.
-    """
+    """Draw test scores from 0 to 5, education and income, and the columns of `DEMOGRAPHICAL`."""
     ability = rng.standard_normal((n, 1))
     own = rng.standard_normal((n, N_MOCA))
     scores = np.clip(np.rint(3.5 + (np.sqrt(0.3) * ability + np.sqrt(0.7) * own)), 0.0, 5.0)
@@ -264,10 +261,7 @@ def _draw_chunk(
 def _place_markers(
     width: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
-    """Return chromosome and position of each marker, (width,), ascending.
-
-    A chromosome has markers in proportion to its length.
-    """
+    """Return chromosome and position of each marker, ascending, evenly over all chromosomes."""
     lengths = np.array(_CHROMOSOMES, dtype=np.float64) * 1e6
     ends = np.rint(np.cumsum(lengths) / lengths.sum() * width).astype(np.int64)
     counts = np.diff(ends, prepend=0)

@@ -260,10 +260,7 @@ def _draw_view(
     dtype: np.dtype[Any],
     rngs: Sequence[np.random.Generator],
 ) -> NDArray[Any]:
-    """Draw one view (n, width) of standard normal features, equally correlated within blocks.
-
-    It is drawn row by row, so that more rows leave the first ones as they are.
-    """
+    """Draw one view row by row, so that more rows leave the first ones as they are."""
     for_cells, for_blocks = rngs
     X: NDArray[Any] = for_cells.standard_normal((n, width), dtype=dtype.type)
     if correlation > 0:
@@ -280,10 +277,7 @@ def _make_gaps(
     whole: dict[str, float],
     rng: np.random.Generator,
 ) -> None:
-    """Write NaN into the views in place: into shares of `cells`, and of `whole` views of a sample.
-
-    Every sample keeps at least one view.
-    """
+    """Write NaN into cells and whole views in place; every sample keeps at least one view."""
     for_cells, for_views = rng.spawn(2)
     n = len(next(iter(views.values())))
     draws = for_views.random((n, len(views) + 1))

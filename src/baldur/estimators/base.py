@@ -87,10 +87,7 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         """Return the outputs T (N, C) and what inner folds are stratified by; set the task."""
 
     def _weigh_classes(self, weight: Array, labels: NDArray[Any], what: str) -> Array:
-        """Return the sample weights (N,) times the weights of classes, where there are any.
-
-        `what` names the product in error messages.
-        """
+        """Return the sample weights (N,) times class weights, if any; errors call these `what`."""
         return weight
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Self:
@@ -186,10 +183,7 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         self._set_relevance(predictor)
 
     def _set_coefficients(self, predictor: Any) -> None:
-        """Set weights and intercepts, per unit of the input and per standard deviation.
-
-        They follow from the predictor's weights (C, D) of C outputs, D prepared columns per view.
-        """
+        """Set weights and intercepts of input columns, per unit and per standard deviation."""
         prep = self.preparation_
         coefs, stds, intercept = predictor.coefficients()
         center, spread = self._units
@@ -237,10 +231,7 @@ class BaldurBase(TransformerMixin, BaseEstimator):
         return [(f"did not converge. Raise {' or '.join(settings)}.", NotConvergedWarning)]
 
     def _submodel(self, n_features: Any, budget: Any) -> Self:
-        """Return the largest submodel within a number of features or a budget, as an estimator.
-
-        It is a copy of this estimator with the attributes that the selected features decide.
-        """
+        """Return a copy with the largest submodel of a number of features or a budget."""
         check_is_fitted(self)
         call = f"submodel({n_features if budget is None else f'budget={budget}'})"
         fit: FitResult | None = getattr(self, "_default_fit", None)

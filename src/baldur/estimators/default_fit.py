@@ -195,10 +195,7 @@ def features_per_view(n_features: Mapping[str, int], views: list[str]) -> IntArr
 def required_columns(
     always: Sequence[str] | None, feature_names: Mapping[str, Any], preparation: Preparation
 ) -> Index | None:
-    """Return the prepared columns of each view that every submodel has; None without any.
-
-    With one level of a category all its levels are required.
-    """
+    """Return the prepared columns of each view that every submodel has; None without any."""
     if not always:
         return None
     columns, removed = _named_columns(feature_names, preparation)
@@ -218,6 +215,7 @@ def required_columns(
             index[view].append(column)
     required = [np.unique(np.array(chosen, dtype=np.intp)) for chosen in index.values()]
     groups = preparation.feature_groups
+    # A category is required as a whole.
     return required if groups is None else with_their_groups(required, groups)
 
 
@@ -312,10 +310,7 @@ FACTOR_COLUMNS = ("n_factors", "loss", "loss_difference", "standard_error", "sel
 
 
 def path_frame(records: list[dict[str, Any]], names: Mapping[str, Any]) -> pd.DataFrame:
-    """Return records of submodels as a table; `names` are those of each view's prepared columns.
-
-    A record holds pairs of a view and a column, whose names the table shows as text.
-    """
+    """Return records of submodels as a table; `names` are those of each view's prepared columns."""
     table, views = pd.DataFrame(records), list(names)
 
     def entering(pairs: Entering) -> str:
@@ -339,10 +334,7 @@ def cost_columns(path: pd.DataFrame) -> list[str]:
 
 
 def credible_frame(sets: Sequence[dict[str, Any]], names: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the credible sets as a table, one row for each feature (member) of each set.
-
-    Features are pairs of a view and a prepared column, whose names are `names[view][column]`.
-    """
+    """Return the credible sets as a table, with one row for each feature (member) of each set."""
     views = list(names)
 
     def named(view: int, column: int) -> tuple[str, str]:

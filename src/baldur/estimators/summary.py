@@ -187,10 +187,7 @@ class Summary(pd.DataFrame):
 
 
 def uncertain_weights(summary: pd.DataFrame) -> list[str]:
-    """Return features with a high inclusion probability whose intervals all include 0.
-
-    Such figures look contradictory, so the summary explains them where there are any.
-    """
+    """Return features that look contradictory: probable, but with all intervals around 0."""
     if "inclusion_probability" not in summary or not len(summary):
         return []
     table = summary.assign(
@@ -218,10 +215,7 @@ def views_used(mv: MultiView, selected: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def named_outputs(model: Any, table: pd.DataFrame, classes: Sequence[Any]) -> pd.DataFrame:
-    """Return a summary or explanation of a fitted model, with its outputs named by `classes`.
-
-    They are the labels of a model that was fitted on codes, in the order of the codes.
-    """
+    """Return a table of a model that was fitted on codes, its outputs named by `classes`."""
     codes = getattr(model, "classes_", range(len(classes)))
     names = {str(output): str(label) for output, label in zip(codes, classes, strict=False)}
     out = table.copy()

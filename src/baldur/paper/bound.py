@@ -110,10 +110,7 @@ def labels_term(state: State, data: Data) -> float:
 
 
 def outputs_term(state: State, data: Data) -> float:
-    """Return the bound's term E[ln p(Y|Z, V, b, psi)] - E[ln q(Y)].
-
-    In regression Y is data and has no entropy.
-    """
+    """Return the bound's term E[ln p(Y|Z, V, b, psi)] - E[ln q(Y)]; Y is data in regression."""
     value = _gaussian(data.n * state.b.size, state.psi, y_residual(state, data))
     if data.classification:
         logdet = float(data.weight @ np.log(state.Y_var).sum(axis=1))

@@ -147,10 +147,7 @@ class MeanFieldResult:
 
 
 def collect(state: State, data: Data, **record: Any) -> MeanFieldResult:
-    """Return the posterior of the live factors, with weights over all features of each view.
-
-    `record` has the fields of the result that describe the run.
-    """
+    """Return the posterior of the live factors, with weights over all features of each view."""
     # How far each factor moves the outputs: a root mean square over the rows, (K,).
     moved = np.sqrt(data.weight @ state.explained**2 / data.n) * np.abs(state.V).max(axis=0)
     live = np.flatnonzero(moved > LIVE * np.sqrt(data.output_scale))
@@ -272,10 +269,7 @@ class MeanFieldPredictor:
         return [spread.index for spread in self.result.spread]
 
     def joint(self) -> WeightGaussian:
-        """Return the Gaussian over the weights of K factors, independent between views.
-
-        Without a factor it is that of one factor with weights of zero.
-        """
+        """Return the Gaussian over the weights of K factors, or of one of zero where K = 0."""
         index = self.joint_index()
         K, L = self.V.shape[1], sum(map(len, index))
         mean = np.zeros((1, max(K, 1), 1 + L))

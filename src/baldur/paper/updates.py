@@ -31,10 +31,7 @@ from baldur.paper.weights import (
 
 
 def build_spectrum(data: Data, m: int, gamma: Array, selected: Mask) -> Spectrum:
-    """Return the basis of view `m` in which q(w_k) of every factor has a diagonal covariance.
-
-    It has to be made anew only when <gamma> (d,) or the selected features change.
-    """
+    """Return the basis in which q(w_k) of every factor of view `m` has a diagonal covariance."""
     index = np.flatnonzero(selected)
     view, relevance = data.views[m], data.relevance[m]
     view.hold(index)

@@ -234,10 +234,7 @@ def spectrum_dual(
 def _sample_spectrum(
     index: IntArray, gamma: Array, scores: Array, S: Array, left: Array, outside: float = 0.0
 ) -> Spectrum:
-    """Return the spectrum of the basis B = Lambda^-1 X^T `left`, with its scores X B, (N, r).
-
-    Where it does not span weight space, the prior holds outside of it.
-    """
+    """Return the spectrum of the basis B = Lambda^-1 X^T `left`; the prior holds outside of it."""
     return Spectrum(
         index=index,
         scores=scores,
