@@ -106,6 +106,9 @@ def test_a_model_shows_its_selected_voxels():
     assert display.table["weight"].to_numpy() == pytest.approx(weights[0, kept])
     cells = np.asarray(display.image("grey").dataobj)
     assert cells[info["i"], info["j"], info["k"]] == pytest.approx(weights[0])
+    for name, sign in (("0", -1.0), ("1", 1.0)):
+        of_class = BrainDisplay.from_estimator(model, name).table["weight"].to_numpy()
+        assert of_class == pytest.approx(sign * weights[0, kept])
     with pytest.raises(InputError, match="no class 'other'"):
         BrainDisplay.from_estimator(model, "other")
     model.feature_info_ = {}

@@ -385,3 +385,40 @@ def test_costs_of_a_study(parts, tables, write, tmp_path):
     assert counts == {"blood": 2, "brain": 1}
     page = report_folder(tmp_path / "model")
     assert "Which tests give which accuracy" in page.read_text()
+
+
+@pytest.mark.parametrize("name", ["Ridge logistic", "BALDUR"])
+def test_a_model_whose_samples_lack_a_class_keeps_the_names_of_the_others(name, write, tmp_path):
+    rng = np.random.default_rng(0)
+    label = np.repeat(["low", "mid", "high"], 20)
+    ids = [f"p{i:02d}" for i in range(60)]
+    signal = np.where(label == "high", 3.0, -3.0)
+    blood = pd.DataFrame(
+        {"sample": ids, "a": signal + rng.normal(size=60), "b": rng.normal(size=60)}
+    )
+    tables = {
+        "samples": pd.DataFrame({"sample": ids, "group": label}),
+        "blood": blood[label != "low"],
+        "brain": pd.DataFrame({"sample": ids, "c": rng.normal(size=60)}),
+    }
+    model = (
+        {**QUICK, "views": ["blood"]}
+        if name == "BALDUR"
+        else {"name": name, "views": ["blood"], "grid": {"C": [1.0]}}
+    )
+    parts = {
+        "align": "union",
+        "samples": {"file": "samples.csv", "id": "sample"},
+        "outcome": {"column": "group"},
+        "views": {"blood": {"file": "blood.csv"}, "brain": {"file": "brain.csv"}},
+        "folds": {"outer": 2, "inner": 2},
+        "models": [model],
+    }
+    fitted, notes = fit_study(load_study(write(parts, tables)))
+    (note,) = [n for n in notes if "cannot predict" in n]
+    assert "is of class low" in note
+    assert fitted.classes == ["high", "mid"]
+    frame, _ = predict_study(fitted, new_study(parts, tables, write, tmp_path))
+    truth = dict(zip(ids, label, strict=True))
+    seen = frame[frame["sample"].map(truth) != "low"]
+    assert (seen["predicted"] == seen["sample"].map(truth)).mean() > 0.9

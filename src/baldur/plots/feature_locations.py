@@ -33,7 +33,11 @@ def _weights(model: Any, view: str, output: str | None) -> np.ndarray:
     names = [str(c) for c in getattr(model, "classes_", [])]
     if output not in names:
         raise InputError(f"There is no class {output!r}, only {names}.")
-    return weights[[names.index(output)]] if len(weights) > 1 else weights
+    place = names.index(output)
+    if len(weights) > 1:
+        return weights[[place]]
+    # The weights of two classes are those of the second; of the first they have the other sign.
+    return weights if place else -weights
 
 
 class BrainDisplay(Display):

@@ -68,7 +68,16 @@ def fit_study(
         raise config.problem("outcome.columns", what, "name one as outcome.column, or fit BALDUR")
     with config.errors_at(f"models: {chosen}", "change the model or its settings"):
         estimator, setting = fit_all_rows(comparison, n_jobs=n_jobs, progress=progress)
-    classes = list(comparison.outcomes) or comparison.classes
+    classes, notes = list(comparison.outcomes) or comparison.classes, list(study.notes)
+    codes = getattr(estimator, "classes_", None)
+    if codes is not None and not comparison.outcomes and len(codes) < len(classes):
+        # Evaluation works with class codes; samples with the views of a model may lack a class.
+        known = [classes[int(code)] for code in codes]
+        absent = ", ".join(name for name in classes if name not in known)
+        notes.append(
+            f"No sample with the views of {chosen} is of class {absent}, which it cannot predict."
+        )
+        classes = known
     data = comparison.data_of(comparison.models[0])
     if hasattr(estimator, "predictor") and classes:
         # Evaluation works with class codes; users of the saved model expect the labels.
@@ -86,7 +95,7 @@ def fit_study(
         "included": {"categories": study.coding} if has_covariates else None,
     }
     saved = SavedModel(estimator, classes, details, training=describe_views(data))
-    return saved, study.notes
+    return saved, notes
 
 
 def summary_of(model: SavedModel) -> pd.DataFrame | None:
