@@ -159,10 +159,7 @@ def over_scales(
 
 
 def _ended(log_weights: dict[int, Array], last: int, direction: int, folds: IntArray) -> Mask:
-    """Return which of the folds need no scale beyond the `last` one in this direction.
-
-    Its ln weight is negligible, or that of the next is by a parabola through the last three.
-    """
+    """Return which folds need no scale beyond the `last`: weights there are negligible."""
     least = np.max([value[folds] for value in log_weights.values()], axis=0) - SCALE_DROP
     here = log_weights[last][folds]
     ended = (here < least).all(axis=1)
@@ -180,10 +177,7 @@ def parabola(last: Array, middle: Array, first: Array) -> Array:
 
 
 def fit_pooled(design: Design, likelihood: Likelihood) -> Member:
-    """Return the member with one prior variance of all features, which is integrated over.
-
-    From the variance that gives the linear predictor variance 1, to both sides.
-    """
+    """Return the member with one prior variance of all features, which is integrated over."""
     began = time.perf_counter()
     scales = design.scales()
     total = np.maximum(scales.sum(axis=1), 1e-12)  # 1/total gives the predictor variance 1

@@ -112,10 +112,7 @@ class ColumnDesign:
         return np.asarray(np.einsum("fcl,fl->fc", s, squares / self.count[:, None]))
 
     def kernel(self, s: Array) -> Array | None:
-        """Return the prior covariance of eta, X diag(s) X^T + s_0, (F, C, n, n).
-
-        None where the feature solver is used, which does not need it.
-        """
+        """Return X diag(s) X^T + s_0, the prior Cov eta, (F, C, n, n); None if `uses_features`."""
         if self.uses_features:
             return None
         at = _with_variance(s)  # columns of variance 0 add nothing
@@ -139,10 +136,7 @@ class ColumnDesign:
         return feature_posterior(self.X1, np.concatenate([first, s], axis=2), *sites, rows=rows)
 
     def statistics(self, q: Posterior, h: Array) -> tuple[Array, Array]:
-        """Return x_d^T alpha and x_d^T C^-1 x_d of L columns, each (F, C, L).
-
-        What the rows say of each weight: the linear term, and how much of its precision.
-        """
+        """Return x_d^T alpha and x_d^T C^-1 x_d of the columns, each (F, C, L)."""
         X = self.X1[:, :, 1:]
         projected = np.matmul(q.alpha, X)
         if isinstance(q, FeaturePosterior) and q.X1 is self.X1:  # products are known
@@ -159,8 +153,7 @@ class ColumnDesign:
     def strengths(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:
         """Return sum_d <w_d>^2/s_d and sum_d (1 - Var w_d/s_d) of every view, each (F, C, M).
 
-        The latter is the number of weights that the data determine; where the two are equal, the
-        prior variance of the view is at its fixed point.
+        They are equal where the view's prior variance is at its fixed point.
         """
         w, var = self.weights(q, s, h)
         safe = np.where(s > 0, s, 1.0)
@@ -259,10 +252,7 @@ class GramDesign:
         return sample_posterior(self.kernel(s) if kernel is None else kernel, *sites)
 
     def strengths(self, q: Posterior, s: Array, h: Array) -> tuple[Array, Array]:
-        """Return s alpha^T G alpha and s tr(C^-1 G) of every view, each (F, C, M).
-
-        These are the sums over features of the method of the same name of a `ColumnDesign`.
-        """
+        """Return sums of <w_d>^2/s and 1 - Var w_d/s over each view, through G, each (F, C, M)."""
         assert isinstance(q, SamplePosterior)
         F, M, n, _ = self.grams.shape
         along = np.matmul(q.alpha[:, None], self.grams)  # (F, M, C, n)
@@ -309,10 +299,7 @@ def _with_variance(s: Array) -> IntArray | None:
 
 
 def marked_columns(mask: Mask, least: int = 0) -> tuple[IntArray, Array]:
-    """Return the marked columns (F, L) of each fold, (F, K), and 1 where they are not padding.
-
-    K is the largest number of any fold, and not below `least`.
-    """
+    """Return the marked columns (F, L) of each fold, (F, K >= least), and 1 where not padding."""
     count = mask.sum(axis=1)
     K = max(int(count.max(initial=0)), least)
     columns = np.argsort(~mask, axis=1, kind="stable")[:, :K]

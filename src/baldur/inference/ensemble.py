@@ -68,10 +68,7 @@ class Ensemble:
         self.weights = np.concatenate([m.weights for m in members])  # (J, F, C)
 
     def member_moments(self) -> tuple[Array, Array]:
-        """Return held-out mean and variance under each member, each (F, p, K, C).
-
-        Axes are folds, held-out rows, members and outputs.
-        """
+        """Return held-out mean and variance, (F, p, K, C): folds, rows, members, outputs."""
         moments = []
         for k in range(len(self.names)):
             at = self.member_of == k
@@ -98,10 +95,9 @@ class Ensemble:
         return np.stack(confidence, axis=1)
 
     def point_weights(self, shares: Array) -> Array:
-        """Return weights (J, F, C) of the points under shares (F, K) of the members.
+        """Return weights (J, F, C) of the members' J Gaussians under shares (F, K) of the members.
 
-        The J points are the Gaussians of the K members, at several scales of their priors. Those of
-        negligible weight in every output of a fold get 0, and are not computed.
+        Those of negligible weight in every output of a fold get 0.
         """
         weights = shares.T[self.member_of][:, :, None] * self.weights
         largest = weights.max(axis=2)  # (J, F)
@@ -302,13 +298,9 @@ def restricted(q: WeightPosterior, views: Mask) -> WeightPosterior:
 def view_moments(
     ensemble: Ensemble, stacking: Stacking, counts: Sequence[int]
 ) -> tuple[Array, Array]:
-    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p).
-
-    Axes are numbers of views (`counts`), folds, outputs and held-out rows.
-    """
+    """Return held-out moments of the stacked ensemble on its first views, each (V, F, C, p)."""
     weights = ensemble.point_weights(stacking.shares)
     order = ensemble.view_order()
-    # Counts rise; only those before all views need a computation.
     fewer = [count for count in counts if count < len(order[0])]
     means = np.repeat(ensemble.held_mean[None], len(counts), axis=0)  # (V, J, F, C, p)
     variances = np.repeat(ensemble.held_var[None], len(counts), axis=0)
@@ -341,10 +333,10 @@ def moments_by_views(
 def _nested_moments(
     q: WeightPosterior, order: IntArray, counts: Sequence[int]
 ) -> Iterator[tuple[Array, Array]]:
-    """Yield moments (F, C, p) of held-out rows on the first views, for each number of views.
+    """Yield the moments of `moments_by_views` from one factorisation.
 
-    From one factorisation, for logistic outputs and the feature solver. With columns in the order
-    of their views, the model of the first views has the first rows of the factor of the covariance.
+    With columns in the order of their views, the first rows of the factor are those of the model on
+    the first views.
     """
     design: ColumnDesign = q.design
     F, M = order.shape

@@ -124,11 +124,7 @@ def fit_default(
 def _project_and_select(
     fit: FitContext, margin: float, n_factors: int | None, n_features: int | IntArray | None
 ) -> FitResult:
-    """Return the result of a fit whose ensembles are fitted.
-
-    Number of views, number of latent factors and features are selected in this order, by losses on
-    held-out rows.
-    """
+    """Select views, number of factors and features by held-out losses; return the whole result."""
     base, by_views = fit.score_base_rate(), fit.score_views()
     gained, error = paired_gap(base.losses, fit.losses, fit.weight)
     fit.allowed = margin * max(gained, 0.0)
@@ -300,8 +296,7 @@ def select_factors(fit: FitContext) -> tuple[int, list[dict[str, Any]]]:
     """Return the number of latent factors, and one record for each number that was scored.
 
     In every fold the ensemble is projected onto the first principal directions of its linear
-    predictors on the training rows, and scored on the held-out rows. Shapes below: J Gaussians of
-    the ensemble, F folds of a batch, C outputs, n training rows.
+    predictors, and scored. Axes: j Gaussians of the ensemble, f folds, c outputs, n training rows.
     """
     problem, weight = fit.problem, fit.weight
     counts = factor_counts(problem.T.shape[1])

@@ -100,10 +100,7 @@ class FitContext:
         self._stack()
 
     def each(self, function: Callable[..., Any], *batches: Sequence[Any]) -> list[Any]:
-        """Call a function for every batch of folds, in threads, and return the results in order.
-
-        Each of `batches` has one entry per batch; the entries of a batch are the arguments.
-        """
+        """Call a function with the entries of `batches` for each batch of folds, in threads."""
         jobs = (delayed(function)(*parts) for parts in zip(*batches, strict=True))
         return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
 
@@ -199,10 +196,7 @@ class FitContext:
         scores: Sequence[Score],
         enters: Sequence[Entering],
     ) -> list[dict[str, Any]]:
-        """Return a record of losses and accuracy of each submodel of one kind, from small to large.
-
-        Losses are compared with those of the whole ensemble.
-        """
+        """Return records of loss and accuracy of the submodels of one kind, from small to large."""
         records: list[dict[str, Any]] = []
         largest = len(scores) - 1
         name = "auc" if self.problem.logistic else "r2"
@@ -260,10 +254,7 @@ class FitContext:
         return mean, var
 
     def score(self, moments: Sequence[tuple[Array, Array]]) -> list[Score]:
-        """Score V submodels by their held-out mean and variance of eta, of every batch of folds.
-
-        Each (V, F, C, p) of F folds, C outputs and p held-out rows.
-        """
+        """Score V submodels by held-out mean and variance (V, F, C, p) of eta in every batch."""
         return score_submodels(
             *self.gather(moments),
             *self.whole,

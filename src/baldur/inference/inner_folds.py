@@ -210,10 +210,7 @@ class FoldBatch:
         return kind(T, np.repeat(weight[:, None], T.shape[1], axis=1))
 
     def candidate_cells(self, rows: IntArray, counted: Array) -> Array:
-        """Return cells of the candidates in rows (F, R), (F, R, L), zero where either is padding.
-
-        `counted` (F, R) is 1 where a row is real.
-        """
+        """Return cells of candidates in rows (F, R), (F, R, L), zero where either is padding."""
         cells = self.data.columns[rows[:, :, None], self.candidates[:, None, :]]
         cells *= self.used[:, None, :]
         cells *= counted[:, :, None]
@@ -266,10 +263,7 @@ def gather_data(
     chosen: Sequence[Index],
     grams: Sequence[Array] | None,
 ) -> tuple[EnsembleData, list[IntArray]]:
-    """Return the data that all folds share, and the indices of each fold's candidates in it.
-
-    `chosen` are the candidates of each fold, whose union is read; `grams` Gram matrices of views.
-    """
+    """Return the data that folds share, and the places of each fold's `chosen` candidates in it."""
     M = len(problem.views)
     always = [np.zeros(0, dtype=np.intp)] * M if problem.always is None else problem.always
     union = [np.unique(np.concatenate([index[m] for index in chosen])) for m in range(M)]
@@ -299,10 +293,7 @@ def gather_data(
 
 
 def folds_at_once(data: EnsembleData, n: int, L: int) -> int:
-    """Return how many folds of n rows and L candidates are fitted in one batch.
-
-    As many as `BATCH_BYTES` and `CACHE_BYTES` have room for.
-    """
+    """Return how many folds of n rows and L candidates memory and cache have room for at once."""
     C, M = data.problem.T.shape[1], 0 if data.grams is None else data.n_views
     side = n if data.grams is not None else min(n, L + 1)
     square = 8 * C * side * side  # bytes of one matrix per output

@@ -227,9 +227,9 @@ def _pivots(
 ) -> list[tuple[list[int], IntArray, Array]]:
     """Return for every fold the chosen columns, where groups end, and the rows of R, (C, K, L).
 
-    One column enters folds fold at a time. R is the Cholesky factor of Sigma with the columns as
-    pivots; `left` is what of a column's variance, and `agree` what of u, is left after those that
-    are in. `most` (M,) is the largest number of features of folds view.
+    R is the Cholesky factor of Sigma with the columns as pivots; `left` is what of a column's
+    variance, and `agree` what of u, is left after those that are in. `most` (M,) limits the
+    features of each view.
     """
     X, H, a = columns.X, columns.H, columns.noise
     groups, always, owner = columns.groups, columns.always, columns.owner
@@ -377,8 +377,8 @@ def _first_places(values: IntArray) -> Mask:
 class CostOrder:
     """The order by gain per cost, in a search over several folds.
 
-    The `parts` are the weights of each view's features that cost nothing themselves, (F, C, M, L),
-    for the gain of a view as a whole; `left` is the variance of each part that is not explained.
+    `parts` are the weights of the features of each view that cost nothing themselves, `left` what
+    is not explained of their variance.
     """
 
     def __init__(self, columns: _Columns, views: Array) -> None:
@@ -435,10 +435,7 @@ class CostOrder:
         return np.where(pick, gain, -1.0)
 
     def enter(self, folds: IntArray, columns: IntArray, row: Array) -> None:
-        """Note that columns (P,) entered in some folds (P,): their views are paid for.
-
-        `row` (F, C, L) is the new row of the Cholesky factor.
-        """
+        """Note that columns (P,) entered in folds (P,): views are paid. Row (F, C, L) is of R."""
         self.due[folds, self.owner[folds, columns]] = 0.0
         along = np.einsum("pcml,pcl->pcm", self.parts[folds], row[folds])
         self.left[folds] = np.maximum(self.left[folds] - along**2, 0.0)

@@ -147,11 +147,7 @@ class KernelGaussian:
         need(fits, f"expected {features} columns", "cells")
 
     def moments(self, views: Views) -> tuple[Array, Array]:
-        """Return means and variances of the linear predictors, each (J, K, n).
-
-        They come from K, the kernel of the rows with the training rows, and `diagonal`, that of
-        each row with itself.
-        """
+        """Return means and variances of the linear predictors, through kernels, each (J, K, n)."""
         if self.cells is not None:
             assert self.index is not None
             new = gather(views, self.index)
@@ -384,7 +380,6 @@ class Predictor:
             by_block.append(block.coefficients(weights, self.widths))
             start += len(block)
         means, seconds, intercepts = zip(*by_block, strict=True)
-        # Sums over blocks, for each view.
         mean, second = (
             [sum(views) for views in zip(*each, strict=True)] for each in (means, seconds)
         )
@@ -446,10 +441,7 @@ class Predictor:
 def pool(
     gaussians: WeightGaussian, weights: Array, calibration: Calibration | None
 ) -> WeightGaussian:
-    """Return several Gaussians over the same weights pooled into one, and calibrated.
-
-    Shapes: weights (J, K), how much each of the Gaussians counts.
-    """
+    """Return J Gaussians, which count by weights (J, K), pooled into one and calibrated."""
     K = weights.shape[1]
     base = np.zeros(gaussians.mean.shape[1:])
     slope, slope_var = np.ones(K), np.zeros(K)

@@ -148,10 +148,7 @@ class HeldOut:
         self.spread = np.ascontiguousarray(spread.transpose(1, 0, 2)).reshape(K, R * C)
 
     def objective(self, x: Array, weight: Array) -> tuple[Array, Array]:
-        """Return values (B,) and gradients (B, 1 + K) of B problems with row weights (B, R).
-
-        x (B, 1 + K) are the ln slope and the arguments of the softmax.
-        """
+        """Return values (B,) and gradients (B, 1 + K) at ln slopes and arguments x (B, 1 + K)."""
         R, K, C = self.mean.shape
         B = len(x)
         slope = np.exp(x[:, :1])

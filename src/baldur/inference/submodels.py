@@ -55,10 +55,9 @@ def cost_records(
     sizes: Sequence[int],
     base: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """Return a record for every cost along the path, empty without costs.
+    """Return a record for every cost along the path; each fold spends at most as much.
 
-    A cost is scored by what each fold buys for at most as much. `base` is the record of the base
-    rate, which costs nothing.
+    `base` is the record of the base rate, which costs nothing.
     """
     payments, along = path.payments(0), path.cost(0)
     if payments is None or along is None or not sizes:
@@ -278,8 +277,7 @@ def whole_view_predictor(fit: FitContext, views: Mask, score: Score) -> Predicto
     weights = fit.full.point_weights(fit.stacking.shares)[:, 0]  # (J, C)
     designs = candidates, _ = fit.full.batch.designs()
     gaussians = []
-    # Averages over the Gaussians: noise (C,), views' parts of eta (M, C, n), their variances (M, C)
-    # for rows without a view.
+    # Averages over the Gaussians; `lacking` (M, C) is for rows without a view.
     noise, parts, lacking = np.zeros(C), 0.0, 0.0
     for j, _, q in fit.full.posteriors(weights[:, None], *designs, every=True):
         q = restricted(q, views)

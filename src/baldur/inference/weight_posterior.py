@@ -185,10 +185,7 @@ class WeightPosterior:
     # -- samples with missing views --------------------------------------------------------
 
     def view_signal(self) -> Array:
-        """Return the mean square of each view's part of eta over the rows that have it, (F, M, C).
-
-        Axes are folds, views and outputs.
-        """
+        """Return the mean square of each view's part of eta over rows that have it, (F, M, C)."""
         squares = self.design.parts(self.solution, self.s) ** 2
         if self.design.absent is None:
             return np.asarray(squares.sum(axis=-1) / self.design.count[:, None, None])
