@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from baldur.evaluation.clinical.bootstrap import Bootstrap
+from baldur.evaluation.clinical.bootstrap_intervals import Bootstrap
 from constants import constants as with_constants
 from constants import set_constants
 

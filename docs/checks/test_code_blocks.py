@@ -8,7 +8,7 @@ from pathlib import Path
 import example_folder
 import pytest
 
-from baldur.evaluation.clinical.bootstrap import Bootstrap
+from baldur.evaluation.clinical.bootstrap_intervals import Bootstrap
 from baldur.inference import inner_folds
 from baldur.saving.folder_files import read_folder
 

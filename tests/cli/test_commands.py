@@ -22,8 +22,8 @@ from baldur.cli import app
 from baldur.cli.screen import Screen, _interval, _p
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
+from baldur.evaluation.progress import Progress
 from baldur.evaluation.results import Results
-from baldur.evaluation.run import Progress
 from baldur.study import load_study
 from cli.conftest import fitting
 from pages import write_folder

@@ -11,7 +11,8 @@ from joblib.externals.loky import get_reusable_executor
 from baldur.evaluation import Model
 from baldur.evaluation.job_store import JobResult
 from baldur.evaluation.jobs import Job, Task
-from baldur.evaluation.run import Progress, _interrupts_held_back
+from baldur.evaluation.progress import Progress
+from baldur.evaluation.run import _interrupts_held_back
 from baldur.evaluation.splits import Fold
 
 

@@ -17,8 +17,8 @@ from baldur.inference.ensemble import (
     view_moments,
 )
 from baldur.inference.inner_folds import FoldBatch, Problem
-from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking, calibrated_moments, mixture
+from baldur.inference.submodel_selection import mean_losses
 from baldur.model.likelihood import shrinkage
 from baldur.model.posterior import leading_squares, triangle_squares
 from inference.problems import gathered, make_problem, on_all_rows, unequal_folds

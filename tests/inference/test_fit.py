@@ -29,8 +29,8 @@ from baldur.inference.fit import FitResult, fit_default, score_path
 from baldur.inference.fit_context import FitContext
 from baldur.inference.inner_folds import Problem, folds_at_once
 from baldur.inference.predictor import KernelGaussian, WeightGaussian
-from baldur.inference.selection import mean_losses
 from baldur.inference.stacking import Stacking
+from baldur.inference.submodel_selection import mean_losses
 from baldur.inference.submodels import submodel_predictor, whole_view_predictor
 from baldur.model.likelihood import probabilities
 from baldur.preparation import CategoryEncoder

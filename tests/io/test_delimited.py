@@ -17,7 +17,7 @@ from baldur.exceptions import InputError
 from baldur.io import read_table
 from baldur.io.delimited import read_delimited
 from baldur.io.tables import read_text_table
-from baldur.views.encode import encode_frame
+from baldur.views.table_encoding import encode_frame
 
 numbers = st.one_of(
     st.floats(allow_nan=False, width=64).map(repr),
@@ -119,7 +119,8 @@ def test_columns_of_text_by_value_equal_those_cell_by_cell(cells):
     for whole in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             if not whole:
-                patch.setattr("baldur.views.encode.types.infer_dtype", lambda *a, **k: "mixed")
+                inferred = "baldur.views.table_encoding.types.infer_dtype"
+                patch.setattr(inferred, lambda *a, **k: "mixed")
             try:
                 view = encode_frame(column.to_frame("c"), "v", origin="t", max_levels=3)
                 outcome.append((view.read().tolist().__repr__(), view.feature_names.tolist()))

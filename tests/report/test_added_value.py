@@ -20,7 +20,8 @@ from baldur.report.added_value import (
     reclassification_table,
     view_set_table,
 )
-from baldur.report.answer import (
+from baldur.report.pages import answer_of_run, make_page
+from baldur.report.sentences import (
     NOT_SHOWN,
     SHOWN,
     UNKNOWN,
@@ -28,7 +29,6 @@ from baldur.report.answer import (
     linear_sentence,
     other_models,
 )
-from baldur.report.pages import answer_of_run, make_page
 from evaluation import spies
 from pages import write_folder
 

@@ -13,7 +13,6 @@ from baldur import BaldurClassifier
 from baldur.evaluation.result_files import TABLES
 from baldur.evaluation.results import Results
 from baldur.exceptions import InputError
-from baldur.report.answer import other_models
 from baldur.report.checks import checks_of, judge_model, judge_run
 from baldur.report.features import _which
 from baldur.report.fitted import FittedModel
@@ -29,6 +28,7 @@ from baldur.report.formatting import (
 )
 from baldur.report.pages import make_page
 from baldur.report.render import explanations
+from baldur.report.sentences import other_models
 from baldur.report.tables import mean_sd, multiplicity
 from baldur.saving import SavedModel
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from baldur.evaluation.results import Results
-from baldur.report.answer import NOT_SHOWN, SHOWN, UNKNOWN
 from baldur.report.few_features import few_of, few_sentence
+from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN
 
 NAN, TINY = math.nan, 1e-9
 NONE = "could not be estimated with an interval, or the model gains nothing over the base rate"

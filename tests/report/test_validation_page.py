@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from baldur.cli import app
 from baldur.exceptions import InputError
 from baldur.report import report_folder
-from baldur.report.validation import is_validation, open_validation, validation_page
+from baldur.report.validation_page import is_validation, open_validation, validation_page
 from baldur.saving import save
 from baldur.study import evaluate_study, fit_study, load_study
 from pages import without_figures

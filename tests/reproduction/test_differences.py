@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from baldur.evaluation.clinical.bootstrap import Bootstrap
+from baldur.evaluation.clinical.bootstrap_intervals import Bootstrap
 from baldur.evaluation.clinical.held_out import Resampled
 from baldur.reproduction.evidence import simultaneous_differences
 

@@ -20,7 +20,7 @@ from baldur.study.findings import (
     dated,
     sentinel_cells,
 )
-from baldur.views.encode import decimal_commas
+from baldur.views.table_encoding import decimal_commas
 from study.conftest import read_file
 
 WRONG = Path(__file__).parent / "wrong_data"

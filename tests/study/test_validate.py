@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 from typer.testing import CliRunner
 
 from baldur.cli import app
-from baldur.evaluation.validation import describe_views, drift_notes, predictor_shift, recalibrate
+from baldur.evaluation.cohort_shift import describe_views, drift_notes, predictor_shift, recalibrate
 from baldur.exceptions import StudyError
 from baldur.saving import load, save
 from baldur.study import evaluate_study, fit_study, load_study, validate_study

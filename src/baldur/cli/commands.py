@@ -404,7 +404,7 @@ def predict(
     """
     from baldur.core.atomic_io import write_atomically
     from baldur.core.escape import csv_text
-    from baldur.evaluation.validation import drift_notes
+    from baldur.evaluation.cohort_shift import drift_notes
     from baldur.saving import load
     from baldur.study import load_study
     from baldur.study.predict import (

@@ -18,8 +18,8 @@ from baldur.exceptions import MissingExtraError
 if TYPE_CHECKING:
     # The numerics take a second to import, which commands that need none should not pay.
 
+    from baldur.evaluation.progress import Progress as State
     from baldur.evaluation.results import Results
-    from baldur.evaluation.run import Progress as State
     from baldur.study.check import StudyCheck
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -162,7 +162,7 @@ class Screen:
     def _paired(self, results: Results) -> None:
         """Print how the best model compares with the others."""
         from baldur.evaluation import METRICS
-        from baldur.report.answer import pairs_with
+        from baldur.report.sentences import pairs_with
 
         metric, ranked = results.record["select_by"], results.ranked.dropna()
         if self.quiet or not len(ranked):

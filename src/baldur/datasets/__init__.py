@@ -9,7 +9,7 @@ and the truth behind them. May import the views and what is below them.
 `make_adni_like`       two smooth image views sharing one signal, three tables that summarise them
 =====================  ==========================================================================
 
-``simulation`` has the steps that the simulators share.
+``simulated_outcomes`` has the steps that the simulators share.
 """
 
 from baldur.datasets.adni import make_adni_like

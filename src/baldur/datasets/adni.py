@@ -11,7 +11,13 @@ from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 from sklearn.utils import Bunch
 
-from baldur.datasets.simulation import RandomState, Truth, draw_cohort, scaled_width, streams
+from baldur.datasets.simulated_outcomes import (
+    RandomState,
+    Truth,
+    draw_cohort,
+    scaled_width,
+    streams,
+)
 from baldur.views import MultiView
 
 FULL_VOXELS = 37_643

@@ -7,7 +7,13 @@ from scipy.special import expit, logit, ndtri
 from sklearn.utils import Bunch
 
 from baldur.core.parameters import FRACTION, check
-from baldur.datasets.simulation import RandomState, Truth, draw_cohort, scaled_width, streams
+from baldur.datasets.simulated_outcomes import (
+    RandomState,
+    Truth,
+    draw_cohort,
+    scaled_width,
+    streams,
+)
 from baldur.views import MultiView
 
 N_PATIENTS = 119

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils import Bunch
 
 from baldur.core.parameters import FRACTION, NON_NEGATIVE, check, integer, optional
-from baldur.datasets.simulation import (
+from baldur.datasets.simulated_outcomes import (
     RandomState,
     Truth,
     calibrate_intercept,

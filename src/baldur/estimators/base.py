@@ -37,7 +37,7 @@ from baldur.estimators.summary import (
 from baldur.exceptions import InputError, NoSignalWarning, NotConvergedWarning
 from baldur.inference.fit import FitResult
 from baldur.inference.inner_folds import Problem
-from baldur.inference.selection import CONFIDENT
+from baldur.inference.submodel_selection import CONFIDENT
 from baldur.model.likelihood import Task
 from baldur.preparation import preparation_for
 from baldur.views.container import MultiView

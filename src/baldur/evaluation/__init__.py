@@ -8,7 +8,7 @@ has one for each label, and their mean); or, from a predictions table of any mod
 `design` has the options of a comparison and `splits` its folds; `run` makes and runs the `jobs`,
 whose results `job_store` holds; `selected_features` summarises what was selected, and `clinical`
 has intervals, calibration, net benefit and subgroups. `view_sets` and `view_additions` say what
-each view adds, and `validation` compares a new cohort with the training rows of a model.
+each view adds, and `cohort_shift` compares a new cohort with the training rows of a model.
 `nested_result` is what `nested_cv` returns. `results` has all tables by name, for files, figures
 and pages; `result_files` is their registry, and `results_reader` reads a folder of them.
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
         subgroup_measures,
         threshold_measures,
     )
+    from baldur.evaluation.cohort_shift import batch_drift
     from baldur.evaluation.metrics import METRICS
     from baldur.evaluation.models import Model, SideBySide, make_model
     from baldur.evaluation.nested import added_value, learning_curve, nested_cv
     from baldur.evaluation.nested_result import NestedResult
-    from baldur.evaluation.validation import batch_drift
     from baldur.evaluation.view_additions import AddedValue
 
 __getattr__, __dir__ = lazy_names(
@@ -55,7 +55,7 @@ __getattr__, __dir__ = lazy_names(
         "models": "Model SideBySide make_model",
         "nested": "added_value learning_curve nested_cv",
         "nested_result": "NestedResult",
-        "validation": "batch_drift",
+        "cohort_shift": "batch_drift",
     },
 )
 

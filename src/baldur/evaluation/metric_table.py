@@ -16,7 +16,7 @@ from scipy.special import stdtr
 
 from baldur.core.escape import latex, markdown, one_line, unescape_frame
 from baldur.core.threads import one_thread
-from baldur.evaluation.clinical.bootstrap import Draws
+from baldur.evaluation.clinical.bootstrap_intervals import Draws
 from baldur.evaluation.clinical.held_out import (
     PLATT,
     Resampled,

@@ -19,7 +19,8 @@ from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.jobs import seed_of, whole_sample, without_prefix
 from baldur.evaluation.models import fit_with_groups, rows_with_views
 from baldur.evaluation.nested_result import NestedResult
-from baldur.evaluation.run import Progress, Runner, run_jobs, search_on_all_rows
+from baldur.evaluation.progress import Progress
+from baldur.evaluation.run import Runner, run_jobs, search_on_all_rows
 from baldur.evaluation.view_additions import AddedValue
 from baldur.exceptions import InputError, NoSignalWarning
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri, stdtrit
 
-from baldur.evaluation.clinical.bootstrap import Bootstrap
+from baldur.evaluation.clinical.bootstrap_intervals import Bootstrap
 from baldur.evaluation.clinical.calibration import pairs
 from baldur.evaluation.clinical.decision import (
     HALF,

@@ -9,8 +9,8 @@
 3. *Submodel path.* The ensemble is projected, not refitted: first onto fewer views, then onto fewer
    features of the selected views (`baldur.inference.submodel_path`).
 4. *Selection.* Of the submodels shown to lose little, the smallest that is about as good as the
-   best (`baldur.inference.selection`). If there is none, all features of the selected views are
-   used.
+   best (`baldur.inference.submodel_selection`). If there is none, all features of the selected
+   views are used.
 5. *Latent factors.* With several outputs, the fewest factors that predict as well
    (`baldur.inference.predictor`).
 
@@ -27,23 +27,13 @@ import numpy as np
 
 from baldur.core.threads import few_blas_threads
 from baldur.core.types import Array, IntArray, Mask
+from baldur.inference.credible_sets import credible_sets
 from baldur.inference.ensemble import MEMBERS
 from baldur.inference.fit_context import FitContext, Watcher
 from baldur.inference.inner_folds import Fold, Problem
 from baldur.inference.predictor import Predictor, factor_moments, principal_directions
-from baldur.inference.selection import (
-    Score,
-    credible_sets,
-    in_errors,
-    mean_losses,
-    paired_gap,
-)
-from baldur.inference.submodel_path import (
-    SIZES,
-    SubmodelPath,
-    entering_columns,
-    entering_views,
-)
+from baldur.inference.submodel_path import SIZES, SubmodelPath, entering_columns, entering_views
+from baldur.inference.submodel_selection import Score, in_errors, mean_losses, paired_gap
 from baldur.inference.submodels import (
     PathSizes,
     StoredPath,

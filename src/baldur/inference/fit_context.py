@@ -30,7 +30,9 @@ from baldur.inference.inner_folds import (
     folds_at_once,
     gather_data,
 )
-from baldur.inference.selection import (
+from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
+from baldur.inference.submodel_path import Entering, SubmodelPath, make_path
+from baldur.inference.submodel_selection import (
     CONFIDENT,
     INTERVAL,
     Score,
@@ -40,8 +42,6 @@ from baldur.inference.selection import (
     score_submodels,
     select_smallest,
 )
-from baldur.inference.stacking import HeldOut, Stacking, fit_stacking
-from baldur.inference.submodel_path import Entering, SubmodelPath, make_path
 from baldur.model.likelihood import take_folds
 
 Watcher = Callable[[dict[str, Any]], None]

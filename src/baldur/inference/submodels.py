@@ -22,7 +22,6 @@ from baldur.inference.predictor import (
     pool,
     share_factors,
 )
-from baldur.inference.selection import Score
 from baldur.inference.submodel_path import (
     SIZES,
     STORED,
@@ -30,6 +29,7 @@ from baldur.inference.submodel_path import (
     SubmodelPath,
     entering_columns,
 )
+from baldur.inference.submodel_selection import Score
 from baldur.inference.weight_posterior import WeightPosterior
 from baldur.model.likelihood import shrinkage
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior

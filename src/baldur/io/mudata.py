@@ -34,8 +34,8 @@ from baldur.io.hdf5 import (
     read_index,
 )
 from baldur.views.container import MultiView
-from baldur.views.encode import feature_names
 from baldur.views.sources import as_source
+from baldur.views.table_encoding import feature_names
 from baldur.views.validate import some
 from baldur.views.view import View
 

@@ -37,8 +37,8 @@ from baldur.io.images import (
 )
 from baldur.io.tables import read_ids
 from baldur.views.container import MultiView
-from baldur.views.encode import feature_names
 from baldur.views.sources import ArraySource
+from baldur.views.table_encoding import feature_names
 from baldur.views.view import View
 
 _RESAMPLE = (None, "continuous", "linear", "nearest")

@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 from baldur.core.limits import LAZY_BYTES, NAME_LENGTH, ReadLimits
 from baldur.exceptions import InputError
 from baldur.io.files import parsing
-from baldur.views.encode import feature_names
+from baldur.views.table_encoding import feature_names
 from baldur.views.validate import some
 
 _SHORT_HEADER = 30  # bytes of a zip entry's header before its name

@@ -14,8 +14,8 @@ from baldur.core.limits import MAX_BYTES, ReadLimits, check_size
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
 from baldur.io.files import check_unique_columns, parsing
-from baldur.views.encode import feature_names
 from baldur.views.sources import MISSING_INT8, read_lines
+from baldur.views.table_encoding import feature_names
 
 _BED_MAGIC = b"\x6c\x1b"
 # Variants looked at when checking that a file has as many people as its list.

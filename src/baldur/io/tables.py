@@ -20,7 +20,13 @@ from baldur.io.files import check_ids, file_ending, find_file, id_position, pars
 from baldur.io.numpy_files import read_npy, read_npz
 from baldur.io.parquet import read_parquet
 from baldur.views.container import MultiView, select_columns
-from baldur.views.encode import MAX_LEVELS, encode_frame, feature_names, level_text, mark_missing
+from baldur.views.table_encoding import (
+    MAX_LEVELS,
+    encode_frame,
+    feature_names,
+    level_text,
+    mark_missing,
+)
 from baldur.views.validate import some
 
 MISSING_MARKERS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", ".")

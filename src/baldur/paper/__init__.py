@@ -5,7 +5,7 @@ In come prepared views and outputs, as for the default model. Out go `PaperClass
 
 - `estimators`: the two estimators; `predictor`: a fitted posterior in the form that estimators,
   cards and model files expect.
-- `run`: the fit from several starts, with `updates` and with `bound`, which says what to drop.
+- `run`: the fit from several starts, with `updates`, the lower `bound`, and `pruning` by it.
 - `state`, `weights`: the factors of the posterior.
 
 It may import the core (`views`, `preparation`, `model`, `inference`, `estimators`), which never

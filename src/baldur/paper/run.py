@@ -23,14 +23,9 @@ from baldur.core.types import Array, IntArray, Mask
 from baldur.exceptions import InputError
 from baldur.inference.design import gather
 from baldur.inference.inner_folds import Problem, best_features
-from baldur.paper.bound import (
-    PRUNERS,
-    SCREENED_SHAPE,
-    bound,
-    factor_constant,
-    selection_price,
-)
+from baldur.paper.bound import bound
 from baldur.paper.predictor import MeanFieldResult, collect
+from baldur.paper.pruning import PRUNERS, SCREENED_SHAPE, factor_constant, selection_price
 from baldur.paper.state import (
     VAGUE,
     Data,

@@ -5,7 +5,8 @@ prepared columns, through block products, and the way back from weights on them 
 the input. Estimators and competitors alike own one `Preparation` as ``preparation_``.
 
 - `preparation`: the object itself, with what it learned over all input columns.
-- `steps`: the base of the steps before scaling, the filters of variants and voxels, and alleles;
+- `steps`: the base of the steps before scaling, and the mask of voxels;
+- `variants`: the filter of variants, and the alleles of new genotypes;
   `categories`: levels of categories; `sites`, `site_effects`: the alignment of sites.
 - `scaling`: the last step, with `column_statistics` and `covariates` (which are regressed out).
 - `new_samples`: new samples against training: warnings and flags.
@@ -16,7 +17,8 @@ It may import `views`, `core` and `exceptions`.
 from baldur.preparation.categories import CategoryEncoder
 from baldur.preparation.preparation import Preparation, preparation_for
 from baldur.preparation.sites import SiteHarmoniser
-from baldur.preparation.steps import Step, VariantFilter, VoxelMask
+from baldur.preparation.steps import Step, VoxelMask
+from baldur.preparation.variants import VariantFilter
 
 __all__ = [
     "CategoryEncoder",

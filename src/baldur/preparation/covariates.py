@@ -20,8 +20,8 @@ from pandas.api import types
 from baldur.core.state import ByName, Names, Numbers, Sizes, need, stored
 from baldur.exceptions import InputError
 from baldur.views.container import MultiView
-from baldur.views.encode import encode_frame, level_text
 from baldur.views.standardised_blocks import FARTHEST, Standardised
+from baldur.views.table_encoding import encode_frame, level_text
 from baldur.views.validate import some
 
 # A column whose residual spread is below this share of its own is explained by the covariates.

@@ -25,14 +25,8 @@ from baldur.preparation.covariates import UnknownLevel
 from baldur.preparation.new_samples import flag_table, warn_of_shift
 from baldur.preparation.scaling import OPTIONS, Scaling
 from baldur.preparation.sites import SiteHarmoniser
-from baldur.preparation.steps import (
-    Step,
-    VariantFilter,
-    VoxelMask,
-    check_multiview,
-    missing_and_new,
-    names_in,
-)
+from baldur.preparation.steps import Step, VoxelMask, check_multiview, missing_and_new, names_in
+from baldur.preparation.variants import VariantFilter
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView
 from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES

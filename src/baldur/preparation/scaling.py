@@ -37,7 +37,8 @@ from baldur.preparation.column_statistics import (
     column_statistics,
 )
 from baldur.preparation.covariates import Covariates, learn_regression
-from baldur.preparation.steps import alleles_of, match_alleles, names_in
+from baldur.preparation.steps import names_in
+from baldur.preparation.variants import alleles_of, match_alleles
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView, prepare_view
 from baldur.views.standardised_blocks import (

@@ -23,7 +23,6 @@ from baldur.evaluation.view_additions import (
     WITHOUT,
     main_metric,
 )
-from baldur.report.answer import NOT_SHOWN, SHOWN, UNKNOWN, Sentence
 from baldur.report.formatting import (
     Column,
     Table,
@@ -39,6 +38,7 @@ from baldur.report.formatting import (
     spread,
     whole,
 )
+from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Sentence
 from baldur.views.validate import counted
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from baldur.exceptions import InputError
 from baldur.report.fitted import FittedModel
 from baldur.report.pages import make_page
 from baldur.report.render import Page, check_extra, render
-from baldur.report.validation import is_validation, open_validation, validation_page
+from baldur.report.validation_page import is_validation, open_validation, validation_page
 from baldur.study.results_folder import list_page
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ import pandas as pd
 
 from baldur.estimators.summary import against_base_rate
 from baldur.evaluation.results import Results
-from baldur.report.answer import (
+from baldur.report.fitted import FittedModel
+from baldur.report.formatting import distinct, estimate, listed, number, percent, short
+from baldur.report.sentences import (
     SHOWN,
     better_trees,
     gains_of_trees,
@@ -21,8 +23,6 @@ from baldur.report.answer import (
     prediction_sentence,
     trees_legend,
 )
-from baldur.report.fitted import FittedModel
-from baldur.report.formatting import distinct, estimate, listed, number, percent, short
 from baldur.views.validate import counted
 
 SERIOUS, CARE, NOTE = "serious", "care", "note"

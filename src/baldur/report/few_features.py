@@ -24,7 +24,6 @@ from baldur.estimators.summary import few_features_table, split_names, unpaid
 from baldur.evaluation.metrics import METRICS
 from baldur.evaluation.results import Results
 from baldur.evaluation.selected_features import AS_SELECTED
-from baldur.report.answer import NOT_SHOWN, SHOWN, UNKNOWN, Sentence
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     ENDS,
@@ -41,6 +40,7 @@ from baldur.report.formatting import (
     spread,
     whole,
 )
+from baldur.report.sentences import NOT_SHOWN, SHOWN, UNKNOWN, Sentence
 from baldur.views.validate import counted
 
 QUESTION = "How few features are enough?"

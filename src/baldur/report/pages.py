@@ -16,7 +16,18 @@ from baldur.evaluation.results import Results
 from baldur.evaluation.results_reader import AGAIN
 from baldur.exceptions import InputError
 from baldur.report import added_value, features, few_features, methods, tables
-from baldur.report.answer import (
+from baldur.report.checks import Check, checks_of, codes_of, doubts_of, judge_model, judge_run
+from baldur.report.fitted import FittedModel, calculator_of
+from baldur.report.formatting import (
+    distinct,
+    listed,
+    named,
+    short,
+)
+from baldur.report.people import check_people, people_of_model, people_of_run
+from baldur.report.pictures import Plan, latent_plans, plans_of
+from baldur.report.render import OutcomeSection, Page
+from baldur.report.sentences import (
     FEATURES,
     NOT_SHOWN,
     PREDICT,
@@ -31,17 +42,6 @@ from baldur.report.answer import (
     prediction_of,
     prediction_sentence,
 )
-from baldur.report.checks import Check, checks_of, codes_of, doubts_of, judge_model, judge_run
-from baldur.report.fitted import FittedModel, calculator_of
-from baldur.report.formatting import (
-    distinct,
-    listed,
-    named,
-    short,
-)
-from baldur.report.people import check_people, people_of_model, people_of_run
-from baldur.report.pictures import Plan, latent_plans, plans_of
-from baldur.report.render import OutcomeSection, Page
 from baldur.views.validate import counted
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import baldur
 from baldur.core.optional import import_extra
-from baldur.report.answer import Sentence
 from baldur.report.checks import LIMITS, Check
 from baldur.report.fitted import Calculator
 from baldur.report.formatting import Table, distinct, kind, listed, number, short
 from baldur.report.people import Person
 from baldur.report.pictures import Picture, Plan, draw
+from baldur.report.sentences import Sentence
 
 _SECTIONS = {
     "answer": "Answer",

@@ -14,7 +14,6 @@ from baldur.evaluation.clinical.decision import SAME_PEOPLE
 from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.participants import EVERYBODY, HAS
 from baldur.evaluation.results import Results
-from baldur.report.answer import comparison_legend, other_models
 from baldur.report.fitted import FittedModel
 from baldur.report.formatting import (
     ENDS,
@@ -35,6 +34,7 @@ from baldur.report.formatting import (
     spread,
     whole,
 )
+from baldur.report.sentences import comparison_legend, other_models
 from baldur.views.validate import counted
 
 MOST_ROWS = 300

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 from baldur.datasets.biofind import SIGNAL_ITEMS
-from baldur.report.answer import side_of_zero
 from baldur.report.formatting import listed, number
+from baldur.report.sentences import side_of_zero
 from baldur.reproduction.evidence import (
     FAILS,
     HOLDS,

@@ -11,9 +11,9 @@ import pandas as pd
 from scipy.stats import t as student
 
 from baldur.evaluation import NestedResult
-from baldur.evaluation.clinical.bootstrap import Draws
-from baldur.report.answer import side_of_zero
+from baldur.evaluation.clinical.bootstrap_intervals import Draws
 from baldur.report.formatting import ENDS, decimals, in_words, listed, number
+from baldur.report.sentences import side_of_zero
 from baldur.reproduction.protocol import DEFAULT, PAPER, Protocol
 from baldur.views.validate import counted
 
@@ -30,7 +30,7 @@ def simultaneous_differences(model: Draws, others: Mapping[str, Draws]) -> pd.Da
     Examples
     --------
     >>> import numpy as np
-    >>> from baldur.evaluation.clinical.bootstrap import Bootstrap
+    >>> from baldur.evaluation.clinical.bootstrap_intervals import Bootstrap
     >>> from baldur.reproduction.evidence import simultaneous_differences
     >>> rng = np.random.default_rng(0)
     >>> boot, scores = Bootstrap(np.arange(50)), rng.normal(size=(3, 50))

@@ -16,12 +16,12 @@ from sklearn.base import clone
 
 from baldur.core.atomic_io import LOCK, PART, folder_lock, make_folder, write_atomically
 from baldur.core.parameters import Constraint, check, integer
-from baldur.datasets.simulation import SCALE
+from baldur.datasets.simulated_outcomes import SCALE
 from baldur.evaluation import NestedResult
 from baldur.evaluation.design import Comparison
 from baldur.evaluation.nested import fit_all_rows
+from baldur.evaluation.progress import Progress
 from baldur.evaluation.results import Results
-from baldur.evaluation.run import Progress
 from baldur.exceptions import BaldurError, InputError
 from baldur.report import report_study
 from baldur.report.render import check_extra

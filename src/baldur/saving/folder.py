@@ -111,7 +111,7 @@ class SavedModel:
     details : dict
         Anything else that JSON holds.
     training : dict of str to dict of str to ndarray
-        Statistics of every feature over training rows, see `baldur.evaluation.validation`;
+        Statistics of every feature over training rows, see `baldur.evaluation.cohort_shift`;
         may be empty.
 
     Examples

@@ -25,7 +25,7 @@ from baldur.study.samples import (
     read_samples,
 )
 from baldur.views import MultiView
-from baldur.views.encode import encode_text
+from baldur.views.table_encoding import encode_text
 from baldur.views.validate import counted
 
 

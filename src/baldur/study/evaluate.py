@@ -15,9 +15,10 @@ import sklearn
 import baldur
 from baldur.evaluation.job_store import JobStore
 from baldur.evaluation.nested import run_comparison, run_learning_curve
+from baldur.evaluation.progress import Progress
 from baldur.evaluation.result_files import JOBS, RESULT_FILES
 from baldur.evaluation.results import Results
-from baldur.evaluation.run import Progress, tasks_of_shard
+from baldur.evaluation.run import tasks_of_shard
 from baldur.exceptions import InputError, StudyError, UnfinishedError
 from baldur.study.check import StudyCheck, check_study
 from baldur.study.comparison import folds_problem

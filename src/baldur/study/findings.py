@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.views import View
-from baldur.views.encode import decimal_commas
+from baldur.views.table_encoding import decimal_commas
 from baldur.views.validate import counted
 
 

@@ -9,10 +9,10 @@ import pandas as pd
 
 from baldur.core.schema import nearest
 from baldur.estimators.summary import named_outputs
+from baldur.evaluation.cohort_shift import describe_views
 from baldur.evaluation.models import rows_with_views
 from baldur.evaluation.nested import fit_all_rows
-from baldur.evaluation.run import Progress
-from baldur.evaluation.validation import describe_views
+from baldur.evaluation.progress import Progress
 from baldur.saving import SavedModel
 from baldur.study.comparison import open_study
 from baldur.study.config import COVARIATES, StudyConfig

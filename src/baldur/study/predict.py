@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from baldur.estimators.summary import named_outputs, views_used
+from baldur.evaluation.cohort_shift import predictor_shift
 from baldur.evaluation.fitted_model import one_label, predict_rows
 from baldur.evaluation.metrics import NO_YES
-from baldur.evaluation.validation import predictor_shift
 from baldur.exceptions import BaldurError, ShiftWarning
 from baldur.preparation import CategoryEncoder, Preparation, SiteHarmoniser
 from baldur.preparation.categories import level_cells
-from baldur.preparation.steps import ALLELE_COLUMNS
+from baldur.preparation.variants import ALLELE_COLUMNS
 from baldur.saving import SavedModel
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import add_view, align_to_table, covariate_view, read_views

@@ -17,6 +17,7 @@ from baldur.core.threads import one_thread
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import evaluate_predictions
 from baldur.evaluation.clinical.metric_intervals import ALL
+from baldur.evaluation.cohort_shift import recalibrate
 from baldur.evaluation.design import yes_or_no
 from baldur.evaluation.metric_table import fixed, fold_scores
 from baldur.evaluation.metrics import NO_YES, default_metrics
@@ -28,7 +29,6 @@ from baldur.evaluation.result_files import (
 )
 from baldur.evaluation.results import Results
 from baldur.evaluation.results_reader import read_result_table
-from baldur.evaluation.validation import recalibrate
 from baldur.exceptions import InputError
 from baldur.saving import SavedModel
 from baldur.study.config import StudyConfig

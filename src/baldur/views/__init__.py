@@ -5,7 +5,8 @@ of samples and features. Out come a `MultiView`, whose rows can be selected with
 `PreparedView`, which multiplies standardised columns block by block. Nothing is learned here.
 
 - `container`, `view`: the container, and one view of it.
-- `estimator_input`, `encode`: from a 2-D `X` with ``views=``, or a table with text, to a container.
+- `estimator_input`, `table_encoding`: from a 2-D `X` with ``views=``, or a table with text, to a
+  container.
 - `validate`: checks of containers, labels, groups and weights.
 - `sources`: the matrix behind a view, read in blocks.
 - `standardised_blocks`, `prepared_view`: its standardised columns, and products with them.

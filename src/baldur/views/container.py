@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from baldur.exceptions import InputError
-from baldur.views.encode import encode_view, is_numeric
 from baldur.views.sources import ArraySource, SubsetSource, as_source
+from baldur.views.table_encoding import encode_view, is_numeric
 from baldur.views.validate import (
     check_columns,
     check_feature_info,

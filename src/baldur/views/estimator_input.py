@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from baldur.exceptions import InputError, InputTypeError
 from baldur.views.container import MultiView
-from baldur.views.encode import is_numeric
+from baldur.views.table_encoding import is_numeric
 from baldur.views.validate import check_columns, rename_hint
 from baldur.views.view import locate_columns
 

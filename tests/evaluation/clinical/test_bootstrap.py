@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from baldur.evaluation import METRICS, metric_differences, metric_intervals, net_benefit
-from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws, wilson
+from baldur.evaluation.clinical.bootstrap_intervals import Bootstrap, Draws, wilson
 from baldur.evaluation.clinical.calibration import calibration_line
 from baldur.evaluation.metrics import weighted_auc
 from baldur.exceptions import InputError

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from baldur.paper.bound import bound, without_features
+from baldur.paper.bound import bound
+from baldur.paper.pruning import without_features
 from baldur.paper.state import GammaPosterior
 from baldur.paper.updates import MODEL_UPDATES
 from baldur.paper.weights import weight_moments

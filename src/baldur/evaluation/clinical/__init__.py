@@ -3,7 +3,7 @@
 In: a predictions table (as ``predictions.csv``) of one or several models, or arrays.
 Out: tidy data frames, for a file or a figure; no drawings.
 
-- `bootstrap` resamples people (and never fits a model).
+- `bootstrap_intervals` resamples people (and never fits a model).
 - `held_out` reads the predictions. A `Statistic` is a function of predictions and weights with the
   names of its rows; `Resampled.table` applies statistics to all models, on the resamples that all
   tables of a run share, and returns the table with intervals.

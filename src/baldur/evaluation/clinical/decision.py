@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, ndtri
 
-from baldur.evaluation.clinical.bootstrap import Draws, wilson
+from baldur.evaluation.clinical.bootstrap_intervals import Draws, wilson
 from baldur.evaluation.clinical.calibration import log_odds, pairs
 from baldur.evaluation.clinical.held_out import (
     BootstrapOptions,

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.escape import unescape_frame
-from baldur.evaluation.clinical.bootstrap import Bootstrap, Draws
+from baldur.evaluation.clinical.bootstrap_intervals import Bootstrap, Draws
 from baldur.evaluation.metrics import Predicted, default_metrics, metric_of_task, scores
 from baldur.exceptions import InputError
 

@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import r2_score, roc_auc_score
 
 from baldur.estimators.summary import against_base_rate
+from baldur.inference.credible_sets import credible_sets
 from baldur.inference.ensemble import fit_ensemble
 from baldur.inference.inner_folds import Problem
-from baldur.inference.selection import (
+from baldur.inference.submodel_selection import (
     A_LITTLE,
     CONFIDENT,
     NEAR,
@@ -19,7 +20,6 @@ from baldur.inference.selection import (
     accuracies,
     accuracy_interval,
     auc,
-    credible_sets,
     in_errors,
     mean_losses,
     paired_gap,

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baldur.report.answer import (
+from baldur.report.sentences import (
     NOT_SHOWN,
     SHOWN,
     UNKNOWN,

@@ -18,15 +18,6 @@ from baldur.evaluation.result_files import SUMMARY, VALIDATION_TABLES
 from baldur.evaluation.results import Results, versions
 from baldur.evaluation.results_reader import read_tables
 from baldur.exceptions import InputError
-from baldur.report.answer import (
-    Interval,
-    Sentence,
-    calibration_sentence,
-    interval_of,
-    prediction_of,
-    prediction_sentence,
-    transport_sentence,
-)
 from baldur.report.checks import Check, Judged, checks_of, codes_of, doubts_of, judge_run
 from baldur.report.formatting import (
     ENDS,
@@ -46,6 +37,15 @@ from baldur.report.methods import methods_of_run
 from baldur.report.people import check_people, people_of_run
 from baldur.report.pictures import validation_plans
 from baldur.report.render import Page
+from baldur.report.sentences import (
+    Interval,
+    Sentence,
+    calibration_sentence,
+    interval_of,
+    prediction_of,
+    prediction_sentence,
+    transport_sentence,
+)
 from baldur.report.tables import participants_table, subgroup_table, threshold_table
 from baldur.views.validate import counted
 
@@ -249,7 +249,7 @@ def _judge_shifts(run: Results) -> Judged:
     values: list[str] = []
     ends = ["low_training", "high_training", "low_new", "high_new"]
     if {*ends} <= {*cells}:
-        from baldur.evaluation.validation import far_values
+        from baldur.evaluation.cohort_shift import far_values
 
         numbers = cells[ends].apply(pd.to_numeric, errors="coerce")  # the file may be damaged
         values = [short(text, 120) for text in far_values(cells.assign(**numbers))]
