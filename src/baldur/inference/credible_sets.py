@@ -1,4 +1,14 @@
-"""Credible sets: features that may have the effect of a selected one, with probabilities."""
+"""Credible sets: features that may have the effect of a selected one, with probabilities.
+
+Each selected feature has a credible set, the features that are interchangeable with it. Take
+feature j out and ask of every candidate l how much it would gain in j's place, the others staying
+as they are. With Q = x_l^T alpha and S = x_l^T C^-1 x_l of the posterior without j, and the slab
+variance sigma^2,
+
+    ln BF_l = sum_c [ Q^2 sigma^2/(1 + sigma^2 S) - ln(1 + sigma^2 S) ]/2,   P(l) ~ pi_l BF_l
+
+The credible set of j is the smallest set of candidates that holds the effect with 95 % probability.
+"""
 
 from __future__ import annotations
 

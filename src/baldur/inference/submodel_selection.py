@@ -6,15 +6,6 @@ repeats of the folds are averaged before, so they do not count as rows. The marg
 lost, not that it should be: of the candidates, the smallest is selected whose loss is within half a
 standard error of that of the best submodel, or a tenth of what may be lost. That also holds where
 the ensemble itself is beaten, as where few features carry all.
-
-Each selected feature has a credible set, the features that are interchangeable with it. Take
-feature j out and ask of every candidate l how much it would gain in j's place, the others staying
-as they are. With Q = x_l^T alpha and S = x_l^T C^-1 x_l of the posterior without j, and the slab
-variance sigma^2,
-
-    ln BF_l = sum_c [ Q^2 sigma^2/(1 + sigma^2 S) - ln(1 + sigma^2 S) ]/2,   P(l) ~ pi_l BF_l
-
-The credible set of j is the smallest set of candidates that holds the effect with 95 % probability.
 """
 
 from __future__ import annotations
