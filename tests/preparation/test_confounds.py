@@ -158,3 +158,19 @@ def test_clear_errors(study):
     ):
         with pytest.raises(InputError, match=words):
             call()
+
+
+def test_a_covariate_cell_that_is_missing_takes_the_weighted_mean():
+    rng = np.random.default_rng(0)
+    age = rng.uniform(40, 80, 30)
+    age[:4] = np.nan
+    X, weight = rng.normal(size=(30, 3)), rng.integers(1, 4, 30)
+    twice = np.repeat(np.arange(30), weight)
+
+    def prepared(rows, sample_weight=None):
+        mv = MultiView({"v": X[rows]}, samples=pd.DataFrame({"age": age[rows]}))
+        return Preparation(regress_out=["age"]).fit(mv, sample_weight=sample_weight)
+
+    weighted, repeated = prepared(np.arange(30), weight.astype(float)), prepared(twice)
+    np.testing.assert_allclose(weighted.covariates_.fill, repeated.covariates_.fill)
+    np.testing.assert_allclose(weighted.covariates_.mean, repeated.covariates_.mean)

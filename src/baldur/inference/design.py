@@ -92,8 +92,11 @@ class ColumnDesign:
 
     @cached_property
     def grams(self) -> Array:
-        """Gram matrix of the columns of each view, (F, M, n, n); computed when first asked for."""
-        X = self.X1[:, :, 1:]
+        """Inner products of the training rows over the columns of each view, X_m X_m^T.
+
+        Shapes: returns (F, M, n, n) of F folds, M views and n training rows.
+        """
+        X = self.X1[:, :, 1:]  # without the column of ones
         F, n, _ = X.shape
         out = np.zeros((F, self.n_views, n, n))
         for f in range(F):

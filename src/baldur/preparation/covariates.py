@@ -95,9 +95,10 @@ class Covariates:
         who: str,
         weight: np.ndarray | None = None,
     ) -> Covariates:
-        """Learn levels, means and scales from the sample table of training rows.
+        """Learn levels, means and scales of the columns `names` of the sample table.
 
-        Shapes: weight (n_samples,).
+        A missing cell takes the mean of the others. `who` names the asking object in messages, and
+        `weight` says how much each training row counts. Shapes: weight (n_samples,).
         """
         levels: dict[str, list[str]] = {}
         for name in names:
@@ -117,14 +118,16 @@ class Covariates:
             ).feature_info
             if info is not None and info["level"].notna().any():
                 levels[name] = info["level"].tolist()
-        # With levels but without statistics yet, which are those of the cells that it codes.
+        # Its levels turn columns into numbers; fill, mean and scale are then learned from these.
         none = np.zeros(0)
         coding = cls(list(names), levels, none, none, none)
         cells = coding._cells(mv, who)
         if np.isinf(cells).any():
             raise InputError(f"{who}: the covariates have infinite cells. Replace them by NaN.")
         observed = np.isfinite(cells)
-        fill = np.where(observed, cells, 0.0).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+        counted = observed if weight is None else observed * weight[:, None]
+        fill = np.where(observed, cells * counted, 0.0).sum(axis=0)
+        fill /= np.where(counted.any(axis=0), counted.sum(axis=0), 1.0)
         cells = np.where(observed, cells, fill)
         share = np.full(len(cells), 1.0 / len(cells)) if weight is None else weight / weight.sum()
         with np.errstate(over="ignore", invalid="ignore"):

@@ -157,13 +157,16 @@ class FlippedSource(Source):
         self.dtype = base.dtype
 
     def read(self, rows: np.ndarray | None, cols: slice | np.ndarray) -> np.ndarray:
-        """Return the cells of `rows` (None: all) and `cols`."""
+        """Return the allele counts of `rows` (None: all) and `cols`, with some columns flipped.
+
+        Somebody who has x copies of one of two alleles has 2 - x of the other.
+        """
         cells = np.array(self.base.read(rows, cols))
-        at = np.flatnonzero(self.flip[cols])
-        part = cells[:, at]
+        flipped = np.flatnonzero(self.flip[cols])
+        counts = cells[:, flipped]
         # NaN stays NaN by itself; the code of a missing int8 cell has to be left out.
-        called = part != MISSING_INT8 if cells.dtype == np.int8 else np.ones(part.shape, dtype=bool)
-        cells[:, at] = np.where(called, 2 - part, part)
+        known = counts != MISSING_INT8 if cells.dtype == np.int8 else np.full(counts.shape, True)
+        cells[:, flipped] = np.where(known, 2 - counts, counts)
         return cells
 
 

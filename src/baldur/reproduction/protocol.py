@@ -255,15 +255,18 @@ def _below(data: Path, file: Path, section: str, given: Any) -> str | list[str]:
 
 
 def _view(data: Path, name: str) -> dict[str, Any]:
-    """Return the section of a view: a folder of images, genotypes, or a table."""
+    """Return the section of the study file for a view, from the files that `data` has of it.
+
+    A view is a folder of images, with an optional mask beside it, or one file: genotypes or a
+    table, recognised by its ending.
+    """
     for ending in _IMAGES:
         if any((data / name).glob(f"*{ending}")):
             section = {"file": str(data / name / f"*{ending}"), "kind": "nifti"}
             masks = [data / f"{name}_mask{ending}" for ending in _IMAGES]
             mask = next((file for file in masks if file.is_file()), None)
-            return (
-                section | {"id_pattern": f"{{id}}{ending}"} | ({"mask": str(mask)} if mask else {})
-            )
+            section["id_pattern"] = "{id}" + ending  # The file name without its ending is the id.
+            return section | ({"mask": str(mask)} if mask else {})
     return {"file": str(_find_file(data, name, _TABLES))}
 
 
