@@ -10,7 +10,7 @@ import pytest
 
 MODULES = {
     "estimators.default_fit": "EVERY",
-    "evaluation.clinical.bootstrap": "_BLOCK_CELLS _KEEP_CELLS",
+    "evaluation.clinical.bootstrap_intervals": "_BLOCK_CELLS _KEEP_CELLS",
     "evaluation.dask_runner": "_AHEAD_PER_THREAD _FEWEST_AHEAD",
     "evaluation.preview": "_LONG_TRIAL _SHORT_TRIAL",
     "evaluation.shared_data": "MAP_BYTES",
