@@ -23,7 +23,7 @@ MODULES = {
     "io.hdf5": "BLOCK_BYTES",
     "io.numpy_files": "LAZY_BYTES",
     "io.parquet": "LAZY_BYTES",
-    "model.likelihood": "DRAWN",
+    "model.predictions": "DRAWN",
     "model.posterior": "MOST_SINGLE SINGLE_FROM",
     "paper.run": "N_INNER",
     "preparation.column_statistics": "_LIMIT_BYTES",

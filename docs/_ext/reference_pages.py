@@ -56,7 +56,7 @@ def write(name, text):
 
 def command_line():
     """Return the page of the command line."""
-    from baldur.cli.app import app
+    from baldur.cli.entry_point import app
 
     group = typer.main.get_command(app)
     parts = [

@@ -11,15 +11,12 @@ from sklearn.model_selection import KFold
 from baldur.datasets import make_multiview
 from baldur.evaluation import nested_cv
 from baldur.evaluation.jobs import permute_labels
-from baldur.evaluation.metric_table import (
-    _FORMS,
-    FEATURES,
-    _mean_and_sd,
+from baldur.evaluation.metric_table import _FORMS, FEATURES, _mean_and_sd, recompute_table
+from baldur.evaluation.significance import (
     compare_pairs,
     corrected_t_test,
     holm,
     permutation_p_value,
-    recompute_table,
 )
 from pages import write_folder
 

@@ -19,8 +19,8 @@ from baldur.inference.ensemble import (
 from baldur.inference.inner_folds import FoldBatch, Problem
 from baldur.inference.stacking import Stacking, calibrated_moments, mixture
 from baldur.inference.submodel_selection import mean_losses
-from baldur.model.likelihood import shrinkage
 from baldur.model.posterior import leading_squares, triangle_squares
+from baldur.model.predictions import shrinkage
 from inference.problems import gathered, make_problem, on_all_rows, unequal_folds
 
 N, SIZES = 42, (4, 8)

@@ -32,7 +32,7 @@ from baldur.inference.predictor import KernelGaussian, WeightGaussian
 from baldur.inference.stacking import Stacking
 from baldur.inference.submodel_selection import mean_losses
 from baldur.inference.submodels import submodel_predictor, whole_view_predictor
-from baldur.model.likelihood import probabilities
+from baldur.model.predictions import probabilities
 from baldur.preparation import CategoryEncoder
 from inference.problems import (
     as_view,

@@ -19,7 +19,8 @@ from baldur.inference.stacking import (
     fit_stacking,
     shares_of,
 )
-from baldur.model.likelihood import score_and_slopes, take_folds
+from baldur.model.likelihood import take_folds
+from baldur.model.predictions import score_and_slopes
 
 TASKS = ["binary", "multiclass", "multilabel", "regression"]
 OUTPUTS = {"binary": 1, "multiclass": 3, "multilabel": 2, "regression": 2}

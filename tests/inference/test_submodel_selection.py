@@ -28,8 +28,8 @@ from baldur.inference.submodel_selection import (
     select_smallest,
 )
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import integrate_left_out, score_and_slopes
 from baldur.model.posterior import INTERCEPT_VAR
+from baldur.model.predictions import integrate_left_out, score_and_slopes
 from inference.problems import as_view, on_all_rows
 
 N = 200

@@ -261,7 +261,7 @@ def test_sizes_that_lie_do_not_hold_up_the_first_pass(tmp_path):
 )
 def test_a_crash_of_the_library_is_an_error(tmp_path, monkeypatch, end, message):
     modality(np.eye(3), "abc").write_h5ad(tmp_path / "x.h5ad")
-    monkeypatch.setattr("baldur.io.first_look.subprocess.run", end)
+    monkeypatch.setattr("baldur.io.sandboxed_read.subprocess.run", end)
     for reader in (read_mudata, read_obs):
         with pytest.raises(InputError, match=message):
             reader(tmp_path / "x.h5ad")

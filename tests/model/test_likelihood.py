@@ -20,19 +20,21 @@ from baldur.model.likelihood import (
     LogisticLikelihood,
     Precision,
     Sites,
-    integrate_left_out,
     log_odds_of_rate,
     logistic_moments,
     logistic_rates,
-    probabilities,
-    probability_interval,
     probit_mixture,
     put_folds,
     residual,
+    take_folds,
+)
+from baldur.model.predictions import (
+    integrate_left_out,
+    probabilities,
+    probability_interval,
     score_and_slopes,
     shrinkage,
     tails,
-    take_folds,
 )
 from model.literal_bound import gaussian
 

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from baldur.exceptions import StudyError
 from baldur.study import check_study, evaluate_study, load_study
-from baldur.study.findings import (
+from baldur.study.suspicious_data import (
     LIMIT,
     RowHashes,
     constant_columns,

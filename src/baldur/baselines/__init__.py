@@ -25,7 +25,7 @@ from baldur.baselines.linear import (
 from baldur.baselines.mccd import MCCDClassifier
 from baldur.baselines.mv_pls import MVPLSClassifier, MVPLSRegressor
 from baldur.baselines.pb_mvboost import PBMVBoostClassifier
-from baldur.baselines.registry import BASELINES
+from baldur.baselines.registry_with_grids import BASELINES
 from baldur.baselines.sgp_ard import SGPARDClassifier
 from baldur.baselines.stacking import StackingClassifier
 

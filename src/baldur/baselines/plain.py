@@ -1,7 +1,7 @@
 """Plain scikit-learn estimators on all views side by side.
 
-Those with settings of ours are in the table of `baldur.baselines.registry`, behind one class for
-each task. `SideBySide` takes any estimator as it is.
+Those with settings of ours are in the table of `baldur.baselines.registry_with_grids`, behind one
+class for each task. `SideBySide` takes any estimator as it is.
 """
 
 from __future__ import annotations

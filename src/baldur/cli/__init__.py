@@ -12,6 +12,6 @@ It computes nothing itself. It may import every other part, and no part imports 
 are imported inside the commands, so that ``baldur --help`` is quick.
 """
 
-from baldur.cli.app import app, main
+from baldur.cli.entry_point import app, main
 
 __all__ = ["app", "main"]

@@ -5,7 +5,7 @@ Every reader keeps to one budget, whatever the file claims or unpacks to:
 - memory: `MAX_BYTES` (4 GB) above what Python and its libraries take, or what the caller gives as
   ``max_bytes``. Where a header says how much will be needed, the file is refused before anything
   is allocated; where it does not, a limited process looks at the file first
-  (`baldur.io.first_look`).
+  (`baldur.io.sandboxed_read`).
 - time: `SECONDS` (20) plus one for every 5 MB stored on disk, so that a small file is never worked
   on for more than half a minute, and a large one is given the time its size deserves. The time
   of the processor counts, since a machine that is busy otherwise is not the fault of a file.

@@ -31,7 +31,7 @@ from baldur.estimators.default_fit import (
 )
 from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
-from baldur.model.likelihood import probabilities, probability_interval
+from baldur.model.predictions import probabilities, probability_interval
 from baldur.views.prepared_view import PreparedView
 from baldur.views.validate import positive_weights, some, validate_labels, without_mask
 

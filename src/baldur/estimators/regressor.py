@@ -30,7 +30,8 @@ from baldur.estimators.default_fit import (
 )
 from baldur.exceptions import InputError
 from baldur.inference.ensemble import MEMBERS
-from baldur.model.likelihood import Task, tails
+from baldur.model.likelihood import Task
+from baldur.model.predictions import tails
 from baldur.preparation.column_statistics import LARGEST_SPREAD, SMALLEST_SPREAD, same_but_rounding
 from baldur.views.validate import without_mask
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import ParameterGrid
 
 from baldur.baselines import BASELINES
 from baldur.baselines.plain import SideBySide, takes_views
-from baldur.baselines.registry import Entry
+from baldur.baselines.registry_with_grids import Entry
 from baldur.estimators.classifier import BaldurClassifier, ClassifierBase
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.exceptions import InputError

@@ -21,13 +21,10 @@ from baldur.evaluation.metric_table import (
     POOLED,
     MeanOverOutcomes,
     build_table,
-    compare_pairs,
-    corrected_t_test,
     fold_scores,
     format_heading,
     format_table,
     mean_scores,
-    permutation_tests,
     prediction_notes,
 )
 from baldur.evaluation.metrics import AVERAGE
@@ -46,6 +43,7 @@ from baldur.evaluation.selected_features import (
     view_shares,
     weights_frame,
 )
+from baldur.evaluation.significance import compare_pairs, corrected_t_test, permutation_tests
 from baldur.evaluation.splits import Fold
 from baldur.evaluation.view_additions import AddedValue
 from baldur.evaluation.view_sets import added_value_of, finished_comparisons

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.types import Array
-from baldur.evaluation.clinical.learning_curves import (
+from baldur.evaluation.clinical.sample_size import (
     minimum_people,
     minimum_people_regression,
     r2_of_auc,

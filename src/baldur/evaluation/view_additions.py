@@ -33,8 +33,8 @@ from baldur.evaluation.clinical.held_out import (
     long_table,
     metric_statistic,
 )
-from baldur.evaluation.metric_table import holm
 from baldur.evaluation.metrics import METRICS, Predicted
+from baldur.evaluation.significance import holm
 
 BASELINE, WITH, ALL, ALONE, WITHOUT = "baseline", "with", "all", "alone", "without"
 """Questions about one view set: how well do these views predict? The baseline, the baseline with a

@@ -28,8 +28,9 @@ from baldur.inference.inner_folds import FoldBatch
 from baldur.inference.spike_slab_member import fit_spike_slab
 from baldur.inference.stacking import Stacking, calibrated_moments, mixture
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import Likelihood, residual, shrinkage, take_folds
+from baldur.model.likelihood import Likelihood, residual, take_folds
 from baldur.model.posterior import FeaturePosterior, leading_squares
+from baldur.model.predictions import shrinkage
 
 SCREENED = MappingProxyType({"screened_10": 10, "screened_30": 30, "screened_100": 100})
 """Members with the strongest marginal associations, and how many: half decades, from what a sample

@@ -24,7 +24,8 @@ import numpy as np
 from scipy.special import softmax
 
 from baldur.core.types import Array, IntArray
-from baldur.model.likelihood import Task, score_and_slopes, shrinkage
+from baldur.model.likelihood import Task
+from baldur.model.predictions import score_and_slopes, shrinkage
 
 PRIOR_COUNT = 2.0
 """Rows' worth of prior spread evenly over the members: Dirichlet(1 + 2/K)."""

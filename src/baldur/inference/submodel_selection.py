@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from baldur.core.types import Array, IntArray, Mask
-from baldur.model.likelihood import Task, integrate_left_out, score_and_slopes, shrinkage
+from baldur.model.likelihood import Task
+from baldur.model.predictions import integrate_left_out, score_and_slopes, shrinkage
 
 CONFIDENT = 1.645
 """Standard errors of a one-sided 95 % bound."""

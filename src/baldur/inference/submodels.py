@@ -31,8 +31,8 @@ from baldur.inference.submodel_path import (
 )
 from baldur.inference.submodel_selection import Score
 from baldur.inference.weight_posterior import WeightPosterior
-from baldur.model.likelihood import shrinkage
 from baldur.model.posterior import INTERCEPT_VAR, FeaturePosterior
+from baldur.model.predictions import shrinkage
 
 MOST_PAYMENTS = 40
 """Payments whose submodels are scored besides the usual sizes of the path: enough for tests that

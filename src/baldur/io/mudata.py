@@ -21,7 +21,6 @@ from baldur.core.limits import (
 )
 from baldur.exceptions import InputError
 from baldur.io.files import check_ids, find_file, parsing
-from baldur.io.first_look import first_look
 from baldur.io.hdf5 import (
     DenseMatrix,
     SparseMatrix,
@@ -33,6 +32,7 @@ from baldur.io.hdf5 import (
     read_frame,
     read_index,
 )
+from baldur.io.sandboxed_read import first_look
 from baldur.views.container import MultiView
 from baldur.views.sources import as_source
 from baldur.views.table_encoding import feature_names

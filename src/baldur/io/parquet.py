@@ -13,7 +13,7 @@ from baldur.core.limits import LAZY_BYTES, ReadLimits, check_ratio
 from baldur.core.optional import import_extra
 from baldur.exceptions import InputError
 from baldur.io.files import check_unique_columns, id_position, parsing
-from baldur.io.first_look import first_look, text_columns
+from baldur.io.sandboxed_read import first_look, text_columns
 from baldur.views.validate import some
 
 _ADVICE = "Give a larger max_bytes=, or name fewer columns=[...]."

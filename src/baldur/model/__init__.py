@@ -5,8 +5,8 @@ them for several fits at once. Out go arrays and small dataclasses: expectations
 and terms of the lower bound. Nothing iterates until convergence here; that is the task of
 `baldur.inference` and `baldur.paper`.
 
-- `likelihood`: logistic likelihood of labels and Gaussian likelihood of continuous outcomes, and
-  the probabilities, intervals and densities that follow from a Gaussian linear predictor.
+- `likelihood`: logistic likelihood of labels and Gaussian likelihood of continuous outcomes.
+- `predictions`: probabilities, intervals and densities, given a Gaussian linear predictor.
 - `posterior`: Gaussian posteriors of the weights, by a solver over samples and one over features.
 
 It may import `types`, and no other part of the package.

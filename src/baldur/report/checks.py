@@ -217,7 +217,7 @@ def _sites(run: Results) -> list[str] | None:
     people = run.people
     if "site" not in people or "label" not in people or not len(people):
         return None
-    from baldur.study.findings import site_predicts
+    from baldur.study.suspicious_data import site_predicts
 
     y = people["label"].astype(str) if run.classes else people["label"].astype(float)
     outcome = str(run.record.get("outcome") or "the outcome")

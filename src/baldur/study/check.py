@@ -19,7 +19,7 @@ from baldur.preparation.categories import feature_counts, level_columns
 from baldur.study.comparison import folds_problem, open_study
 from baldur.study.config import COVARIATES, StudyConfig
 from baldur.study.data import StudyData, read_study
-from baldur.study.findings import (
+from baldur.study.suspicious_data import (
     SENTINELS,
     Finding,
     RowHashes,

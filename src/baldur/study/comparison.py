@@ -14,7 +14,7 @@ from baldur.evaluation.models import Model, make_model
 from baldur.exceptions import BaldurError, InputError, MissingExtraError, StudyError
 from baldur.study.config import ModelEntry, StudyConfig
 from baldur.study.data import StudyData
-from baldur.study.findings import variants
+from baldur.study.suspicious_data import variants
 
 _MOST_PARTS = 5  # of the name of a class; those of scikit-learn have three or four
 

@@ -16,7 +16,7 @@ from baldur.io.align import simplify_id
 from baldur.io.tables import read_text_table
 from baldur.io.view_sections import TableView
 from baldur.study.config import StudyConfig
-from baldur.study.findings import variants
+from baldur.study.suspicious_data import variants
 from baldur.views import MultiView
 
 # Share of the columns of a table that have to be named as samples to call it transposed.

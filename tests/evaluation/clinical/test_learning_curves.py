@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from baldur.datasets import make_multiview
 from baldur.evaluation import learning_curve, metric_intervals, nested_cv
 from baldur.evaluation.clinical import learning_curves
-from baldur.evaluation.clinical.learning_curves import (
+from baldur.evaluation.clinical.sample_size import (
     minimum_people,
     minimum_people_regression,
     r2_of_auc,
