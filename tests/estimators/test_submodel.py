@@ -191,6 +191,19 @@ def test_a_submodel_is_saved_and_reported(fitted, tmp_path):
         assert page.stat().st_size > 1000
 
 
+def test_a_submodel_of_a_fit_that_selected_everything_has_all_tables(tmp_path):
+    """Where all features are used there are no credible sets, and their table keeps its columns."""
+    data, y, _ = problem("binary")
+    auto = BaldurClassifier(members=("spike_slab", "pooled"), margin=0.0).fit(data[:N], y[:N])
+    assert n_selected(auto) == sum(DIMS.values())
+    assert not len(auto.credible_sets_)
+    small = auto.submodel(3)
+    assert list(small.credible_sets_.columns) == list(auto.credible_sets_.columns)
+    assert "3" in str(small.summary())
+    loaded = baldur.load(small.save(tmp_path / "model"))
+    assert_allclose(loaded.predict_proba(data[N:]), small.predict_proba(data[N:]))
+
+
 def test_a_category_is_one_feature():
     rng = np.random.default_rng(0)
     site = rng.choice(["a", "b", "c", "d"], 120)

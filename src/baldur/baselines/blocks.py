@@ -111,7 +111,10 @@ def total_width(blocks: list[Block]) -> int:
 
 
 def available_memory() -> int | None:
-    """Return the bytes available without swapping; None where the system does not say."""
+    """Return the bytes available without swapping; None where the system does not say.
+
+    Systems without /proc/meminfo give the size of the memory instead.
+    """
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:

@@ -10,6 +10,6 @@ with their uncertainty, tables that explain them, and model files, cards and rep
   and its submodels.
 - `summary`: tables of the features that were selected, and of contributions to each prediction.
 
-It may import `views`, `preparation`, `model` and `inference`. None of these imports it. The paper's
-own estimators in `baldur.paper` build on it.
+It may import `core`, `views`, `preparation`, `model` and `inference`. None of these imports it. The
+paper's own estimators in `baldur.paper` build on it.
 """

@@ -262,7 +262,9 @@ class BaldurBase(TransformerMixin, BaseEstimator):
             for view, mask in model.selected_features_.items()
             for name in np.asarray(self.feature_names_[view])[mask]
         }
-        kept = [pair in in_submodel for pair in zip(sets["view"], sets["feature"], strict=True)]
+        pairs = zip(sets["view"], sets["feature"], strict=True)
+        # As truth values, also without any: an empty list would select no column.
+        kept = np.array([pair in in_submodel for pair in pairs], dtype=bool)
         model.credible_sets_ = sets[kept].reset_index(drop=True)
         return model
 

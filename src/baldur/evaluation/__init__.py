@@ -12,7 +12,8 @@ each view adds, and `cohort_shift` compares a new cohort with the training rows 
 `nested_result` is what `nested_cv` returns. `results` has all tables by name, for files, figures
 and pages; `result_files` is their registry, and `results_reader` reads a folder of them.
 
-It may import estimators, baselines, preparation and views; never saving, plots, study or report.
+It may import core, estimators, baselines, preparation and views; never saving, plots, study or
+report.
 
 >>> from baldur.evaluation import METRICS
 >>> list(METRICS)[:6]

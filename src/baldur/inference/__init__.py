@@ -11,5 +11,5 @@ predictor and the evidence for it (`fit`). All steps read one `fit_context`. The
 - the Gaussian that predicts, and latent factors that several outputs share (`predictor`).
 
 Nothing here knows estimators, files or feature names. May import: `baldur.model`, `baldur.views`,
-`baldur.core.state`, `baldur.core.types` and `baldur.exceptions`.
+`baldur.core` and `baldur.exceptions`.
 """

@@ -9,5 +9,5 @@ and terms of the lower bound. Nothing iterates until convergence here; that is t
 - `predictions`: probabilities, intervals and densities, given a Gaussian linear predictor.
 - `posterior`: Gaussian posteriors of the weights, by a solver over samples and one over features.
 
-It may import `types`, and no other part of the package.
+It may import `core.types`, and no other part of the package.
 """

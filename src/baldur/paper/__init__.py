@@ -8,8 +8,8 @@ In come prepared views and outputs, as for the default model. Out go `PaperClass
 - `run`: the fit from several starts, with `updates`, the lower `bound`, and `pruning` by it.
 - `state`, `weights`: the factors of the posterior.
 
-It may import the core (`views`, `preparation`, `model`, `inference`, `estimators`), which never
-imports it. Evaluation, cards and saving may.
+It may import `core`, `views`, `preparation`, `model`, `inference` and `estimators`, which never
+import it. Evaluation, cards and saving may.
 """
 
 from baldur.paper.estimators import PaperClassifier, PaperRegressor

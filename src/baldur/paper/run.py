@@ -210,8 +210,10 @@ def choose_relevance(data: Data, start: Start) -> Data:
 def start_loadings(T: Array, weight: Array, n_factors: int, rng: np.random.Generator) -> Array:
     """Choose V, (C, K): the leading directions of the centred outputs, then small noise.
 
-    With K = C = 1 this is V = 1; columns beyond the rank of the outputs carry no target of their
+    With K = C = 1 this is V = 1. Factors beyond the number of outputs have no direction of their
     own and start at a tenth of the size.
+
+    Shapes: T (n_samples, C), weight (n_samples,).
     """
     C = T.shape[1]
     centred = np.sqrt(weight)[:, None] * (T - (weight @ T) / weight.sum())
