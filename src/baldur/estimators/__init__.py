@@ -8,7 +8,7 @@ with their uncertainty, tables that explain them, and model files, cards and rep
 - `classifier` and `regressor`: the two estimators, with their targets; `base`: what they share.
 - `default_fit`: what each argument must be, the default fit, its tables with the names of features,
   and its submodels.
-- `summary`: tables of the features that were selected, and of contributions to each prediction.
+- `summary`: the features that were selected; `contributions`: what each prediction is made of.
 
 It may import `core`, `views`, `preparation`, `model` and `inference`. None of these imports it. The
 paper's own estimators in `baldur.paper` build on it.

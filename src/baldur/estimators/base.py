@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from baldur.core.parameters import check_parameters
 from baldur.core.types import Array, Mask
+from baldur.estimators.contributions import contributions
 from baldur.estimators.default_fit import (
     FACTOR_COLUMNS,
     cost_columns,
@@ -29,7 +30,6 @@ from baldur.estimators.default_fit import (
 from baldur.estimators.summary import (
     Summary,
     against_base_rate,
-    contributions,
     results_html,
     summarise,
     views_used,

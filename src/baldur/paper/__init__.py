@@ -5,7 +5,7 @@ In come prepared views and outputs, as for the default model. Out go `PaperClass
 
 - `estimators`: the two estimators; `predictor`: a fitted posterior in the form that estimators,
   cards and model files expect.
-- `run`: the fit from several starts, with `updates`, the lower `bound`, and `pruning` by it.
+- `run`: the fit from several `starts`, with `updates`, the lower `bound`, and `pruning` by it.
 - `state`, `weights`: the factors of the posterior.
 
 It may import `core`, `views`, `preparation`, `model`, `inference` and `estimators`, which never

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from baldur.estimators.summary import AVERAGE, OTHERS, UNCERTAINTY
+from baldur.estimators.contributions import AVERAGE, OTHERS, UNCERTAINTY
 from baldur.evaluation.metric_table import fixed
 from baldur.exceptions import InputError
 from baldur.plots.display import Display

@@ -173,7 +173,7 @@ def _terms(model: FittedModel, X: Any, rows: np.ndarray) -> dict[int, list[tuple
     """
     if model.inner is None or not hasattr(model.estimator, "explain"):
         return {}
-    from baldur.estimators.summary import AVERAGE, UNCERTAINTY
+    from baldur.estimators.contributions import AVERAGE, UNCERTAINTY
 
     X_rows = X[rows] if not hasattr(X, "iloc") else X.iloc[rows]
     explained = pd.DataFrame(model.estimator.explain(X_rows, most=TERMS))

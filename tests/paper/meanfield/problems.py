@@ -6,7 +6,8 @@ import numpy as np
 
 from baldur.inference.inner_folds import Problem
 from baldur.paper import updates
-from baldur.paper.run import initial_state, prepare_data
+from baldur.paper.run import prepare_data
+from baldur.paper.starts import initial_state
 from baldur.paper.state import VAGUE, GammaPosterior
 from baldur.paper.weights import SelectedColumns, update_weights
 from baldur.views.prepared_view import PreparedView

@@ -8,7 +8,8 @@ import pytest
 from baldur.exceptions import InputError
 from baldur.paper.bound import bound
 from baldur.paper.pruning import feature_gains, view_price, without_features
-from baldur.paper.run import initial_state, make_start, prepare_data, run_meanfield
+from baldur.paper.run import prepare_data, run_meanfield
+from baldur.paper.starts import initial_state, make_start
 from baldur.paper.state import GammaPosterior, group_norms
 from baldur.paper.updates import step_w
 from paper.literal_dual import use_literal_dual
