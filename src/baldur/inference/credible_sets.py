@@ -38,7 +38,7 @@ def credible_sets(
     That is the smallest set of candidates, each of which could take the place of the feature, that
     holds its effect with the probability `credible`. Each record has the selected feature, pairs
     (view, column) of the features of its set and their probabilities, the most probable first, and
-    the smallest |correlation| between two of them.
+    the smallest absolute correlation between two of them.
 
     Shapes: selected (k,).
     """
