@@ -64,7 +64,8 @@ def write_code_page(app, config):
     for module, names in sorted(modules.items()):
         lines += [f"``{module}``", "-" * (len(module) + 4), "", f".. currentmodule:: {module}", ""]
         for name in names:
-            kind = "class" if inspect.isclass(resolve_name(f"{module}.{name}")) else "function"
+            is_class = inspect.isclass(resolve_name(f"{module}.{name}"))
+            kind = "class" if is_class else "method" if "." in name else "function"
             lines += [f".. auto{kind}:: {module}.{name}", ""]
     file = DOCS / f"{CODE_PAGE}.rst"
     file.parent.mkdir(parents=True, exist_ok=True)
