@@ -1,6 +1,10 @@
 """Parameter constraints: what is accepted, and what the message says."""
 
+import ast
+import inspect
 import math
+import sys
+import textwrap
 from dataclasses import make_dataclass
 from typing import Any
 
@@ -58,3 +62,16 @@ def test_defaults_are_legal():
     for entry in BASELINES.values():
         for estimator in filter(None, (entry.classifier, entry.regressor)):
             check_parameters(estimator)
+
+
+@pytest.mark.parametrize("kind", [BaldurClassifier, BaldurRegressor])
+def test_type_checkers_see_the_parameters_that_there_are(kind):
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body
+    (block,) = [node for node in body if isinstance(node, ast.If)]
+    declared = dict(vars(sys.modules[kind.__module__]))
+    exec(compile(ast.Module(block.body, []), "<class body>", "exec"), declared)
+    _, *parameters = inspect.signature(declared["__init__"]).parameters.values()
+    actual = list(inspect.signature(kind).parameters.values())
+    assert [(p.name, p.kind, p.default) for p in parameters] == [
+        (p.name, p.kind, p.default) for p in actual
+    ]

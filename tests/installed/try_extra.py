@@ -133,12 +133,12 @@ def local_cluster() -> Any:
 
 def cluster() -> None:
     """Run a comparison on a Dask cluster."""
-    from distributed import Client
+    from baldur.evaluation.dask_runner import connect
 
     sim = baldur.datasets.make_multiview(40, {"a": 4}, random_state=0)
     keywords = {"outer": 2, "inner": 2, "random_state": 0}
     here = baldur.evaluation.nested_cv(["Ridge logistic"], sim.data, sim.target, **keywords)
-    with local_cluster() as local, Client(local.scheduler_address) as client:
+    with local_cluster() as local, connect(local.scheduler_address) as client:
         there = baldur.evaluation.nested_cv(
             ["Ridge logistic"], sim.data, sim.target, client=client, **keywords
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -395,6 +395,26 @@ class BaldurClassifier(ClassifierBase):
     random_state: Any = parameter(0, SEED)
     n_jobs: int | None = parameter(None, JOBS)
     verbose: int = parameter(0, VERBOSE)
+
+    if TYPE_CHECKING:
+        # scikit-learn has no types, so that checkers would let this class take any argument.
+        def __init__(
+            self,
+            views: Any = None,
+            *,
+            preparation: Any = None,
+            n_factors: Any = "auto",
+            members: Sequence[str] = MEMBERS,
+            n_features: Any = "auto",
+            always: Sequence[str] | None = None,
+            cost: Mapping[str, float] | None = None,
+            margin: float = 0.1,
+            class_weight: Any = None,
+            max_iter: int = 200,
+            random_state: Any = 0,
+            n_jobs: int | None = None,
+            verbose: int = 0,
+        ) -> None: ...
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None

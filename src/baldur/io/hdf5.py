@@ -34,6 +34,7 @@ def is_dataset(node: Any) -> bool:
 
 def open_file(path: Path) -> Any:
     """Open an HDF5 file for reading."""
+    h5py = _h5py()  # first, as without it no file can be read, whatever it holds
     with path.open("rb") as stream:
         head = stream.read(2056)
     # MuData puts 512 bytes of its own in front.
@@ -43,7 +44,7 @@ def open_file(path: Path) -> Any:
             "or of another kind."
         )
     with parsing(path, "an HDF5 file"):
-        return _h5py().File(path, "r", locking=False)
+        return h5py.File(path, "r", locking=False)
 
 
 def has_member(group: Any, key: str) -> bool:

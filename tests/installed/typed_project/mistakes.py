@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     misspelt = BaldurClassifier(margn=0.1)  # type: ignore[call-arg]
     wrong_kind = BaldurClassifier(margin="small")  # type: ignore[arg-type]
     folder: int = BaldurClassifier().save("model")  # type: ignore[assignment]
-    unknown = nested_cv(["BALDUR"], None, None).tables_of_scores()  # type: ignore[union-attr]
+    unknown = nested_cv(["BALDUR"], None, None).tables_of_scores()  # type: ignore[attr-defined]
     labels: str = BaldurClassifier().predict_proba(None)  # type: ignore[assignment]
     table: Path = read_table("clinical.csv")  # type: ignore[assignment]
     processes = nested_cv(["BALDUR"], None, None, n_jobs="two")  # type: ignore[arg-type]
