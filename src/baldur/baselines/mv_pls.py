@@ -187,10 +187,14 @@ class MVPLSRegressor(BaselineRegressor):
 def _fit_components(
     fitted: MVPLSClassifier | MVPLSRegressor, blocks: list[Block], Y: Array, n_components: int
 ) -> None:
-    """Fit a PLS regression of Y (n, C), and set weights and importances by view."""
-    K = [b.gram() for b in blocks]
-    scores, duals, shares = fit_pls(K, Y, min(n_components, len(Y) - 1))
-    coef_dual, loadings = pls_coefficients(np.add.reduce(K), Y, scores, duals)
+    """Fit a PLS regression of Y (n, C), and set weights and importances by view.
+
+    Everything is computed from Gram matrices, so weights of features are their projections of dual
+    weights (one per sample). `shares` has the squared length of each component in each view.
+    """
+    grams = [b.gram() for b in blocks]
+    scores, duals, shares = fit_pls(grams, Y, min(n_components, len(Y) - 1))
+    coef_dual, loadings = pls_coefficients(np.add.reduce(grams), Y, scores, duals)
     fitted.n_components_ = scores.shape[1]
     fitted.intercept_ = Y.mean(axis=0)  # targets are centred: without it the boundary would shift
     fitted.view_shares_ = shares
@@ -200,7 +204,7 @@ def _fit_components(
     norm = np.sqrt(np.maximum(shares, np.finfo(np.float64).tiny))
     fitted.coef_, fitted.vip_, fitted.x_weights_ = {}, {}, {}
     for v, b in enumerate(blocks):
-        weights = b.project(duals)
+        weights = b.project(duals)  # of prepared columns; `over_input` has those of the input
         fitted.coef_[b.name] = b.weights(coef_dual)
         fitted.vip_[b.name] = b.over_input(np.sqrt(scale * (weights**2 @ s)))
         fitted.x_weights_[b.name] = b.over_input(weights / norm[:, v])

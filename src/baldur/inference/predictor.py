@@ -147,21 +147,27 @@ class KernelGaussian:
         need(fits, f"expected {features} columns", "cells")
 
     def moments(self, views: Views) -> tuple[Array, Array]:
-        """Return means and variances of the linear predictors, through kernels, each (J, K, n)."""
+        """Return means and variances of the linear predictors of n new rows.
+
+        They follow from the kernel X_new diag(s) X^T of new and training rows, with one variance s
+        per chosen column, or per view where whole views are used.
+
+        Shapes: returns (J, K, n) each, of J Gaussians, K outputs and n rows.
+        """
         if self.cells is not None:
             assert self.index is not None
             new = gather(views, self.index)
-            K = np.matmul(new * self.s[:, :, None, :], self.cells.T)  # (J, K, n, N)
+            kernel = np.matmul(new * self.s[:, :, None, :], self.cells.T)  # (J, K, n, N)
             diagonal = np.matmul(self.s, (new**2).T)
         else:
             assert self.train is not None
             pairs = zip(self.train, views, strict=True)
             cross = np.stack([old.cross_gram(now) for old, now in pairs])  # (M, n, N)
-            K = np.einsum("jkm,mnr->jknr", self.s, cross, optimize=True)
+            kernel = np.einsum("jkm,mnr->jknr", self.s, cross, optimize=True)
             diagonal = np.matmul(self.s, np.stack([squared_lengths(view) for view in views]))
         # Only alpha and half are used; moments of the training rows are not known.
         q = SamplePosterior(self.alpha, self.half, self.alpha, self.alpha, self.alpha)
-        mean, var = predict_rows(q, K + self.intercept_var, diagonal + self.intercept_var)
+        mean, var = predict_rows(q, kernel + self.intercept_var, diagonal + self.intercept_var)
         return mean, np.maximum(var, 1e-12)
 
     def __len__(self) -> int:

@@ -82,8 +82,9 @@ def _second(evidence: Evidence) -> Verdict:
 
 
 def _at_chance(evidence: Evidence) -> Verdict:
-    """Decide by the rows that assign nearly everybody to one class, as the paper's asterisk does.
+    """Decide the claim that the baselines which the paper marks by an asterisk are at chance level.
 
+    A row is at chance level, as in the paper, where nearly everybody is assigned to one class.
     A balanced accuracy whose interval includes 0.5 does not show that a row is at chance level; one
     whose interval leaves it out shows that it is not.
     """
