@@ -20,12 +20,11 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_info
 
 from baldur import BaldurClassifier, BaldurRegressor, MultiView
-from baldur.core.threads import MANY_SAMPLES, few_blas_threads
 from baldur.datasets import make_multiview
 from baldur.exceptions import NotConvergedWarning
 from baldur.inference import fit_context, inner_folds
 from baldur.inference.ensemble import MEMBERS, SCREENED
-from baldur.inference.fit import FitResult, fit_default, score_path
+from baldur.inference.fit import MANY_SAMPLES, FitResult, few_blas_threads, fit_default, score_path
 from baldur.inference.fit_context import FitContext
 from baldur.inference.inner_folds import Problem, folds_at_once
 from baldur.inference.predictor import KernelGaussian, WeightGaussian

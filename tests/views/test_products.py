@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
+from baldur.views import sources
 from baldur.views import sources as mapped_module
-from baldur.views import standardised_blocks as blocks
 from preparation.literal import literal
 from views.backends import BACKENDS, Lazy, make
 
@@ -202,7 +202,7 @@ def test_columns_of_weight_zero_are_not_read():
 
 def test_blocks_cover_every_column_once():
     for n, d, itemsize, max_bytes in ((10, 7, 8, 160), (3, 1, 1, 1), (5, 100, 4, 10**9)):
-        cut = list(blocks.column_blocks(n, d, itemsize, max_bytes))
+        cut = list(sources.column_blocks(n, d, itemsize, max_bytes))
         assert [i for c in cut for i in range(c.start, c.stop)] == list(range(d))
 
 

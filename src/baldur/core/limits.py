@@ -1,4 +1,4 @@
-"""How much memory and time the reading of one file may take.
+"""Limits: memory and time for the reading of one file, and threads of numerical libraries.
 
 Every reader keeps to one budget, whatever the file claims or unpacks to:
 
@@ -16,12 +16,15 @@ What a reader leaves on disk to be read in pieces (``.npy``, PLINK, backed MuDat
 from __future__ import annotations
 
 import functools
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from baldur.exceptions import InputError
 
@@ -137,3 +140,18 @@ def no_bare_memory_error(reader: Callable[P, R]) -> Callable[P, R]:
             ) from error
 
     return guarded
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run numerical libraries with one thread, torch included where it has been imported."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch is not None else None
+    with threadpool_limits(limits=1):
+        if torch is not None:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            if torch is not None:
+                torch.set_num_threads(before)

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from baldur.core.atomic_io import writing
-from baldur.core.threads import one_thread
+from baldur.core.limits import one_thread
 from baldur.estimators.summary import FEW
 from baldur.evaluation.clinical.calibration import Platt
 from baldur.evaluation.design import Comparison

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from baldur.core.escape import latex, markdown, one_line, unescape_frame
-from baldur.core.threads import one_thread
+from baldur.core.limits import one_thread
 from baldur.evaluation.clinical.bootstrap_intervals import Draws
 from baldur.evaluation.clinical.held_out import PLATT, Resampled, classes_of, predicted_of
 from baldur.evaluation.metrics import METRICS, default_metrics, score

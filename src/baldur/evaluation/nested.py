@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from baldur.core.threads import one_thread
+from baldur.core.limits import one_thread
 from baldur.evaluation.clinical.learning_curves import learning_curves
 from baldur.evaluation.design import Comparison, is_label_matrix, open_comparison
 from baldur.evaluation.job_store import JobStore

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-from baldur.core.threads import one_thread
+from baldur.core.limits import one_thread
 from baldur.evaluation.clinical.evaluation import Evaluation, evaluate_predictions
 from baldur.evaluation.clinical.held_out import PLATT, Resampled
 from baldur.evaluation.clinical.metric_intervals import metric_differences

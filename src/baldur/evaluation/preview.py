@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from baldur.core.threads import one_thread
+from baldur.core.limits import one_thread
 from baldur.estimators.classifier import BaldurClassifier
 from baldur.estimators.regressor import BaldurRegressor
 from baldur.evaluation.clinical.calibration import needs_platt

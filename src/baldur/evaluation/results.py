@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import baldur
-from baldur.core.threads import one_thread
+from baldur.core.limits import one_thread
 from baldur.evaluation.clinical.held_out import Resampled, classes_of
 from baldur.evaluation.metrics import AVERAGE, METRICS
 from baldur.evaluation.result_files import OUTCOMES, SCHEMA, TABLES

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from baldur.core.threads import few_blas_threads
 from baldur.core.types import Array, IntArray, Mask
 from baldur.inference.credible_sets import credible_sets
 from baldur.inference.ensemble import MEMBERS
@@ -45,6 +45,18 @@ from baldur.inference.submodels import (
     whole_view_predictor,
 )
 from baldur.views.prepared_view import passes
+
+MANY_SAMPLES = 500
+"""Samples from which BLAS keeps as many threads as it has."""
+
+
+def few_blas_threads(n_samples: int) -> threadpool_limits:
+    """Limit BLAS to one thread for small samples.
+
+    Small matrices gain nothing from threads and lose much when cores are busy. The limit does not
+    depend on the number of fits at the same time, because sums depend on the number of threads.
+    """
+    return threadpool_limits(limits=1 if n_samples < MANY_SAMPLES else None)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from baldur.core.threads import one_thread
+from baldur.core.limits import one_thread
 from baldur.evaluation.clinical.curves import curve_areas, precision_recall_curves, roc_curves
 from baldur.evaluation.clinical.decision import TREAT_ALL, TREAT_NONE
 from baldur.evaluation.metrics import METRICS

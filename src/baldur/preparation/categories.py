@@ -26,8 +26,7 @@ from baldur.exceptions import InputError
 from baldur.preparation.covariates import UnknownLevel
 from baldur.preparation.steps import Step, chosen_views, missing_and_new, names_in
 from baldur.views.container import MultiView, select_columns
-from baldur.views.sources import ArraySource
-from baldur.views.standardised_blocks import column_blocks
+from baldur.views.sources import ArraySource, column_blocks
 from baldur.views.table_encoding import level_text
 from baldur.views.validate import rename_hint
 from baldur.views.view import View

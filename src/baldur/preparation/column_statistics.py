@@ -12,13 +12,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from baldur.exceptions import InputError
-from baldur.views.sources import MISSING_INT8, SubsetSource
-from baldur.views.standardised_blocks import (
-    DEFAULT_BLOCK_BYTES,
-    NormalScores,
-    raw_tiles,
-    tile_width,
-)
+from baldur.views.sources import DEFAULT_BLOCK_BYTES, MISSING_INT8, SubsetSource
+from baldur.views.standardised_blocks import NormalScores, raw_tiles, tile_width
 from baldur.views.validate import some
 from baldur.views.view import View
 

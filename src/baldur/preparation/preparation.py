@@ -29,7 +29,7 @@ from baldur.preparation.steps import Step, VoxelMask, check_multiview, missing_a
 from baldur.preparation.variants import VariantFilter
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView
-from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES
+from baldur.views.sources import DEFAULT_BLOCK_BYTES
 from baldur.views.validate import positive_weights, rename_hint
 
 STEPS: dict[str, type[Step]] = {

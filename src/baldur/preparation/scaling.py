@@ -41,12 +41,8 @@ from baldur.preparation.steps import names_in
 from baldur.preparation.variants import alleles_of, match_alleles
 from baldur.views.container import MultiView
 from baldur.views.prepared_view import PreparedView, prepare_view
-from baldur.views.standardised_blocks import (
-    DEFAULT_BLOCK_BYTES,
-    NormalScores,
-    Standardised,
-    working_dtype,
-)
+from baldur.views.sources import DEFAULT_BLOCK_BYTES
+from baldur.views.standardised_blocks import NormalScores, Standardised, working_dtype
 from baldur.views.validate import rename_hint, some
 from baldur.views.view import View
 
@@ -190,13 +186,15 @@ class Scaling:
             self._spread[name] = spread
         # Counts of an allele, and not what a step has made of them.
         counts = np.nanmin(statistics.minimum) >= 0 and np.nanmax(statistics.maximum) <= 2
-        alleles = alleles_of(view) if counts else None
-        if alleles is not None:
-            self.alleles_[name] = alleles
+        if counts and view.feature_info is not None:
+            alleles = alleles_of(view)
+            if alleles is not None:
+                self.alleles_[name] = alleles
 
     def transform(self, mv: MultiView) -> dict[str, PreparedView]:
         """Return every view of `mv`, prepared with the training statistics."""
-        mv = match_alleles(mv, self.alleles_, self.needed_columns)
+        if self.alleles_:
+            mv = match_alleles(mv, self.alleles_, self.needed_columns)
         design = self._design(mv)
         return {
             name: prepare_view(self._standardised(mv.view(name), design))

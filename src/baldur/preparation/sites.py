@@ -42,8 +42,7 @@ from baldur.preparation.site_effects import (
 )
 from baldur.preparation.steps import Step, chosen_views, names_in
 from baldur.views import MultiView, View
-from baldur.views.sources import ArraySource, Source
-from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
+from baldur.views.sources import DEFAULT_BLOCK_BYTES, ArraySource, Source, column_blocks
 
 NEW_SITES = ("pooled", "own")
 ESTIMATES = ("shrunk", "plain")

@@ -12,8 +12,8 @@ import pandas as pd
 import baldur
 from baldur.core.atomic_io import replace_files
 from baldur.core.escape import csv_text, one_line
+from baldur.core.limits import one_thread
 from baldur.core.schema import nearest
-from baldur.core.threads import one_thread
 from baldur.evaluation import METRICS
 from baldur.evaluation.clinical import evaluate_predictions
 from baldur.evaluation.clinical.metric_intervals import ALL

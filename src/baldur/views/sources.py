@@ -126,6 +126,19 @@ Rows = np.ndarray | None
 Cols = slice | np.ndarray
 
 
+DEFAULT_BLOCK_BYTES = 1 << 26
+"""Bytes of one column block by default: 64 MB."""
+
+
+def column_blocks(
+    n_rows: int, n_columns: int, itemsize: int, max_bytes: int = DEFAULT_BLOCK_BYTES
+) -> Iterator[slice]:
+    """Cut columns into consecutive slices whose cells fit in `max_bytes`."""
+    width = max(1, int(max_bytes // max(1, n_rows * itemsize)))
+    for start in range(0, n_columns, width):
+        yield slice(start, min(start + width, n_columns))
+
+
 @runtime_checkable
 class LazyMatrix(Protocol):
     """What a matrix must offer to be read lazily."""

@@ -24,23 +24,17 @@ from baldur.core.state import (
     stored,
 )
 from baldur.exceptions import InputError
-from baldur.views.sources import MISSING_INT8, ArraySource, Source, SubsetSource
-
-DEFAULT_BLOCK_BYTES = 1 << 26
-"""Bytes of one column block by default: 64 MB."""
+from baldur.views.sources import (
+    DEFAULT_BLOCK_BYTES,
+    MISSING_INT8,
+    ArraySource,
+    Source,
+    SubsetSource,
+)
 
 TILE_BYTES = 1 << 21
 """Bytes of one tile in the working precision. Large enough for BLAS to be at full speed, small
 enough that a tile converted from storage is still in cache when BLAS reads it."""
-
-
-def column_blocks(
-    n_rows: int, n_columns: int, itemsize: int, max_bytes: int = DEFAULT_BLOCK_BYTES
-) -> Iterator[slice]:
-    """Cut columns into consecutive slices whose cells fit in `max_bytes`."""
-    width = max(1, int(max_bytes // max(1, n_rows * itemsize)))
-    for start in range(0, n_columns, width):
-        yield slice(start, min(start + width, n_columns))
 
 
 def tile_width(

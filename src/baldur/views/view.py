@@ -13,8 +13,15 @@ import pandas as pd
 from scipy import sparse
 
 from baldur.exceptions import InputError
-from baldur.views.sources import MISSING_INT8, LazyMatrix, Source, SubsetSource, as_source
-from baldur.views.standardised_blocks import DEFAULT_BLOCK_BYTES, column_blocks
+from baldur.views.sources import (
+    DEFAULT_BLOCK_BYTES,
+    MISSING_INT8,
+    LazyMatrix,
+    Source,
+    SubsetSource,
+    as_source,
+    column_blocks,
+)
 from baldur.views.validate import rename_hint, repeated, some
 
 
