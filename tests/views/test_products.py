@@ -12,7 +12,6 @@ from baldur import MultiView
 from baldur.exceptions import InputError
 from baldur.preparation import Preparation
 from baldur.views import sources
-from baldur.views import sources as mapped_module
 from preparation.literal import literal
 from views.backends import BACKENDS, Lazy, make
 
@@ -147,9 +146,9 @@ def test_large_maps_are_read_from_their_file(tmp_path, constants):
         path = tmp_path / f"{order}.npy"
         np.save(path, np.asarray(x, order=order))
         mapped = np.load(path, mmap_mode="r")
-        assert mapped_module.reads_by_file(mapped)
-        assert not mapped_module.reads_by_file(mapped[3:, 5:])
-        assert not mapped_module.reads_by_file(np.load(path, mmap_mode="c"))
+        assert sources.reads_by_file(mapped)
+        assert not sources.reads_by_file(mapped[3:, 5:])
+        assert not sources.reads_by_file(np.load(path, mmap_mode="c"))
         for part, cells in ((mapped, x), (mapped[3:, 5:], x[3:, 5:])):
             for rows in (slice(None), [7, 2, 2], [4, 5, 6], []):
                 view = MultiView({"v": part})[rows].view("v")
@@ -176,8 +175,8 @@ def test_lines_of_a_map_are_read_together_as_one_by_one(tmp_path_factory, order,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("baldur.views.sources.READ_BYTES", most)
         index = np.array(rows, dtype=int), np.array(cols, dtype=int)
-        found = mapped_module.read_mapped(mapped, *index)
-        every = mapped_module.read_mapped(mapped, None, slice(1, None))
+        found = sources.read_mapped(mapped, *index)
+        every = sources.read_mapped(mapped, None, slice(1, None))
     np.testing.assert_array_equal(found, x[np.ix_(*index)])
     np.testing.assert_array_equal(every, x[:, 1:])
 
