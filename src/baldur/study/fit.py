@@ -68,10 +68,11 @@ def fit_study(
         raise config.problem("outcome.columns", what, "name one as outcome.column, or fit BALDUR")
     with config.errors_at(f"models: {chosen}", "change the model or its settings"):
         estimator, setting = fit_all_rows(comparison, n_jobs=n_jobs, progress=progress)
-    classes, notes = list(comparison.outcomes) or comparison.classes, list(study.notes)
-    codes = getattr(estimator, "classes_", None)
+    classes = list(comparison.outcomes) or comparison.classes
+    notes = list(study.notes)
+    codes = getattr(estimator, "classes_", None)  # evaluation works with codes of classes
     if codes is not None and not comparison.outcomes and len(codes) < len(classes):
-        # Evaluation works with class codes; samples with the views of a model may lack a class.
+        # The samples with the views of the model lack a class.
         known = [classes[int(code)] for code in codes]
         absent = ", ".join(name for name in classes if name not in known)
         notes.append(
@@ -80,7 +81,7 @@ def fit_study(
         classes = known
     data = comparison.data_of(comparison.models[0])
     if hasattr(estimator, "predictor") and classes:
-        # Evaluation works with class codes; users of the saved model expect the labels.
+        # Users of the saved model expect the labels.
         estimator.classes_ = np.array([str(label) for label in classes])
     # None for a model that is fitted on every sample.
     fitted_rows = rows_with_views(data, comparison.models[0].views)
